@@ -27,6 +27,7 @@ use crate::error::{CompareExchangeError, InsertManyError, TryInsertError, Violat
 use crate::update::Update;
 use silvics_layout::{NodeLayout, Placed};
 use silvics_pool::{AllocError, Budget, Config, Heap, Pages, PoolStats, Tuning};
+use silvics_sync::counter::Counting;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
@@ -51,6 +52,8 @@ pub struct Options {
     /// a domain of its own if the index has a memory limit: a writer at its limit must not fail
     /// because of a pin of another index.
     pub domain: Option<Domain>,
+    /// Whether the threads that insert and remove keys share one count of them.
+    pub counting: Counting,
     /// The layout of slots in the index's pools, and the growth of pools.
     pub tuning: Tuning,
     /// The heap of an index that is placed in [`Shared`](crate::Shared); `None` for the global
@@ -105,6 +108,16 @@ pub trait Lookup: Send + Sync {
     /// The number of keys that are present. It is exact while no thread writes; otherwise each
     /// concurrent operation may or may not be counted. O(threads).
     fn len(&self) -> usize;
+
+    /// The number of keys at one moment during the call, as far as operations are counted: each is
+    /// counted once, between its effect and its return. `None` if other threads have inserted or
+    /// removed keys during each of 1000 attempts, or if the index cannot tell.
+    ///
+    /// An attempt reads a cache line of each thread twice, and succeeds if no key is inserted or
+    /// removed within this time. It writes nothing. With [`Counting::Single`] there is one line.
+    fn len_snapshot(&self) -> Option<usize> {
+        None
+    }
 
     /// Whether [`Lookup::len`] is zero.
     fn is_empty(&self) -> bool {

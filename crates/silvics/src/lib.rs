@@ -208,6 +208,7 @@ pub use silvics_pool::{
     Budget, Heap, Pages, Placement, PoolStats, Pooled, Recorded, Shared, SizeClassHeap, Tuning,
     TuningError,
 };
+pub use silvics_sync::counter::Counting;
 pub use skiplist::{SkipKey, SkipList};
 pub use update::Update;
 pub use words::{WordKey, WordTree};

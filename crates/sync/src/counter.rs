@@ -1,11 +1,31 @@
 //! A counter that threads share while it is small, and stripe when it is large or contended.
 //!
+//! # Source
+//! `erlang/otp#2190`: counters with a line for each scheduler, and a snapshot that reads them all.
+//! That snapshot swaps the lines for fresh ones; here, it reads them twice.
+//!
+//! # Algorithm
+//! A tally is two sums that never get smaller: of what was added and of what was taken off. Each
+//! thread has a tally of its own, and there is one that threads share.
+//! ```text
+//! add(d):     d > 0 ? added += d : taken += −d, in the thread's own tally, or in the shared one
+//! sum:        read all tallies
+//! snapshot:   read all tallies, and read them again. If the totals are the same, no tally has
+//!             changed between its two reads, since none gets smaller. So all had these values
+//!             between the two passes.
+//! ```
+//! The totals wrap around. Two passes could agree by chance only if the threads had counted 2^64
+//! between them.
+//!
 //! # Memory ordering
-//! | word | site | ordering | why |
-//! |---|---|---|---|
-//! | stripe | `add` load and store | Relaxed | one writer at a time (P1 of [`crate::per_thread`]) |
-//! | `shared`, `collisions` | `add` | Relaxed | an RMW loses nothing; nothing is published through it |
-//! | stripe, `shared` | `sum` loads | Relaxed | exact only if the caller knows that the adders have stopped; it learned this by a join or a channel, which ordered their stores before |
+//! | word | site | ordering | pairs with | why |
+//! |---|---|---|---|---|
+//! | own tally | `add` load | Relaxed | – | one writer at a time (P1 of [`crate::per_thread`]) |
+//! | own tally | `add` store | Release | loads of `snapshot` | a snapshot that has an addition in its first pass sees those before it in the second |
+//! | shared tally | `add` | Release | loads of `snapshot` | an RMW loses nothing; as the own tally |
+//! | tallies | `snapshot` loads | Acquire | `add` | see the stores; the loads of the second pass come after those of the first |
+//! | `collisions` | `add` | Relaxed | – | only the number counts |
+//! | tallies | `sum` loads | Relaxed | – | exact only if the caller knows that the adders have stopped; it learned this by a join or a channel, which ordered their stores before |
 
 use crate::OnceBox;
 use crate::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -17,27 +37,79 @@ const STRIPED_FROM: u64 = if cfg!(any(silvics_loom, silvics_shuttle)) { 1 } else
 /// The number of additions that met another one from which on threads add to stripes, too.
 const STRIPED_AFTER: u32 = 64;
 
+/// The attempts of a snapshot.
+const ATTEMPTS: u32 = if cfg!(any(silvics_loom, silvics_shuttle)) { 2 } else { 1000 };
+
+/// Whether the threads that add to a counter share one word.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Counting {
+    /// Once the sum is large, or threads collide, each thread adds to a cache line of its own. To
+    /// read the sum takes O(threads).
+    #[default]
+    Striped,
+    /// All threads write one cache line. To read the sum takes O(1).
+    Single,
+}
+
+/// The sums of all additions to a counter, and of all that was taken off it.
+#[derive(Debug, Default)]
+struct Tally {
+    added: AtomicU64,
+    taken: AtomicU64,
+}
+
+impl Tally {
+    /// The word to which a change is added, and the number that is added to it.
+    #[inline(always)]
+    fn place(&self, delta: i64) -> (&AtomicU64, u64) {
+        (if delta < 0 { &self.taken } else { &self.added }, delta.unsigned_abs())
+    }
+
+    fn read(&self, ordering: Ordering) -> Totals {
+        Totals { added: self.added.load(ordering), taken: self.taken.load(ordering) }
+    }
+}
+
+/// The sums of several tallies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Totals {
+    added: u64,
+    taken: u64,
+}
+
+impl Totals {
+    fn sum(self) -> i64 {
+        self.added.wrapping_sub(self.taken).cast_signed()
+    }
+}
+
 /// A signed sum, striped over threads once it is large or contended.
 ///
 /// Adding to a striped sum writes a cache line of the calling thread alone; reading visits all
-/// stripes. The design follows the sources of section 5.5 of the contention adapting tree's
-/// benchmarks (`erlang/otp#2190`). Before, the sum is one word, which all threads write.
+/// stripes. Before, the sum is two words of one line, which all threads write.
 #[derive(Debug)]
 pub struct StripedCounter<A: Account + Clone = ()> {
-    stripes: OnceBox<PerThread<AtomicU64, A>>,
-    /// The sum of what was added before there were stripes, by threads whose thread-local variables
-    /// are destroyed, and by those whose stripe could not be allocated.
-    shared: AtomicU64,
+    stripes: OnceBox<PerThread<Tally, A>>,
+    /// The sums of additions before there were stripes, by threads whose thread-local variables are
+    /// destroyed, and by those whose stripe could not be allocated.
+    shared: Tally,
     /// The number of additions to `shared` that met another thread's.
     collisions: AtomicU32,
+    counting: Counting,
     account: A,
 }
 
 impl<A: Account + Clone> StripedCounter<A> {
     /// Makes a counter at zero. `account` is charged for its stripes.
-    pub fn new(account: A) -> Self {
-        let (shared, collisions) = (AtomicU64::new(0), AtomicU32::new(0));
-        Self { stripes: OnceBox::default(), shared, collisions, account }
+    pub fn new(counting: Counting, account: A) -> Self {
+        let collisions = AtomicU32::new(0);
+        Self {
+            stripes: OnceBox::default(),
+            shared: Tally::default(),
+            collisions,
+            counting,
+            account,
+        }
     }
 
     /// Adds `delta`.
@@ -46,8 +118,9 @@ impl<A: Account + Clone> StripedCounter<A> {
         let own = |stripes| thread_index().and_then(|index| PerThread::get_or_make(stripes, index));
         match self.stripes.get().and_then(own) {
             Some(stripe) => {
-                let sum = stripe.load(Ordering::Relaxed).wrapping_add(delta.cast_unsigned());
-                stripe.store(sum, Ordering::Relaxed);
+                let (word, more) = stripe.place(delta);
+                let sum = word.load(Ordering::Relaxed).wrapping_add(more);
+                word.store(sum, Ordering::Release);
             }
             None => self.add_shared(delta),
         }
@@ -55,24 +128,35 @@ impl<A: Account + Clone> StripedCounter<A> {
 
     #[inline(never)]
     fn add_shared(&self, delta: i64) {
-        let (delta, relaxed) = (delta.cast_unsigned(), Ordering::Relaxed);
-        let is_large = |sum: u64| sum.cast_signed().unsigned_abs() >= STRIPED_FROM;
+        let (word, more) = self.shared.place(delta);
+        let (release, relaxed) = (Ordering::Release, Ordering::Relaxed);
+        let is_large = || self.shared.read(relaxed).sum().unsigned_abs() > STRIPED_FROM;
         let stripe = if cfg!(any(silvics_loom, silvics_shuttle)) {
-            is_large(self.shared.fetch_add(delta, relaxed)) // one step of a schedule
+            word.fetch_add(more, release); // one step of a schedule
+            is_large()
         } else {
-            let before = self.shared.load(relaxed);
-            let after = before.wrapping_add(delta);
-            if self.shared.compare_exchange(before, after, relaxed, relaxed).is_ok() {
-                is_large(before)
+            let before = word.load(relaxed);
+            let after = before.wrapping_add(more);
+            if word.compare_exchange(before, after, release, relaxed).is_ok() {
+                is_large()
             } else {
-                self.shared.fetch_add(delta, relaxed);
+                word.fetch_add(more, release);
                 self.collisions.fetch_add(1, relaxed) >= STRIPED_AFTER
             }
         };
-        if stripe {
+        if stripe && self.counting == Counting::Striped {
             let make = || PerThread::new(self.account.clone());
             _ = self.stripes.get_or_make(&self.account, make); // else the sum stays shared
         }
+    }
+
+    /// The totals of all tallies, each read once.
+    fn totals(&self, ordering: Ordering) -> Totals {
+        let stripes = self.stripes.get().into_iter().flat_map(PerThread::iter);
+        stripes.fold(self.shared.read(ordering), |all, tally| {
+            let Totals { added, taken } = tally.read(ordering);
+            Totals { added: all.added.wrapping_add(added), taken: all.taken.wrapping_add(taken) }
+        })
     }
 
     /// Returns the sum. O(threads).
@@ -80,16 +164,32 @@ impl<A: Account + Clone> StripedCounter<A> {
     /// The sum is exact if no thread adds meanwhile. Otherwise each concurrent addition may or may
     /// not be included, as the stripes are not read atomically.
     pub fn sum(&self) -> i64 {
-        let stripes = self.stripes.get().into_iter().flat_map(PerThread::iter);
-        let stripes = stripes.map(|s| s.load(Ordering::Relaxed));
-        stripes.fold(self.shared.load(Ordering::Relaxed), u64::wrapping_add).cast_signed()
+        self.totals(Ordering::Relaxed).sum()
+    }
+
+    /// Returns the sum at one moment during the call: linearizable with all additions. It writes
+    /// nothing, and no addition waits for it. Nothing if other threads have added something during
+    /// each of 1000 attempts.
+    ///
+    /// An attempt reads the line of each thread twice. So it fails if an addition comes within some
+    /// hundred nanoseconds for each thread.
+    pub fn snapshot(&self) -> Option<i64> {
+        let mut before = self.totals(Ordering::Acquire);
+        for _ in 0..ATTEMPTS {
+            let now = self.totals(Ordering::Acquire);
+            if now == before {
+                return Some(now.sum());
+            }
+            before = now;
+        }
+        None
     }
 }
 
 impl<A: Account + Clone> Drop for StripedCounter<A> {
     fn drop(&mut self) {
         if self.stripes.get().is_some() {
-            self.account.refund(OnceBox::<PerThread<AtomicU64, A>>::BYTES);
+            self.account.refund(OnceBox::<PerThread<Tally, A>>::BYTES);
         }
     }
 }
@@ -101,7 +201,7 @@ mod tests {
 
     #[test]
     fn sums_what_all_threads_added() {
-        let counter = Arc::new(StripedCounter::new(()));
+        let counter = Arc::new(StripedCounter::new(Counting::Striped, ()));
         let threads: Vec<_> = (0..4)
             .map(|t| {
                 let counter = Arc::clone(&counter);
@@ -121,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_small_sum_is_striped_once_threads_collide() {
-        let counter = StripedCounter::new(());
+        let counter = StripedCounter::new(Counting::Striped, ());
         for collisions in [0, STRIPED_AFTER] {
             counter.collisions.store(collisions, Ordering::Relaxed);
             (0..5000).for_each(|n| counter.add(if n % 2 == 0 { 1 } else { -1 }));
@@ -138,5 +238,52 @@ mod tests {
             }
         });
         assert_eq!(counter.sum(), 0);
+    }
+    #[test]
+    fn a_single_counter_has_no_stripes() {
+        let counter = StripedCounter::new(Counting::Single, ());
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| (0..100_000).for_each(|_| counter.add(1)));
+            }
+        });
+        assert!(counter.stripes.get().is_none());
+        assert_eq!((counter.sum(), counter.snapshot()), (200_000, Some(200_000)));
+    }
+
+    /// One unit moves from thread to thread: each takes it off before the next one adds it, so the
+    /// sum is 0 or 1 at each moment. Reading the stripes once may see it twice, or find it in none.
+    #[test]
+    fn snapshots_are_sums_at_one_moment() {
+        for counting in [Counting::Striped, Counting::Single] {
+            let counter = StripedCounter::new(counting, ());
+            counter.add(5000);
+            let (turn, done) = (AtomicU32::new(0), AtomicU32::new(0));
+            std::thread::scope(|scope| {
+                for thread in 0..2 {
+                    let (counter, turn, done) = (&counter, &turn, &done);
+                    scope.spawn(move || {
+                        for round in 0..500 {
+                            while turn.load(Ordering::Acquire) != 2 * round + thread {
+                                crate::thread::yield_now();
+                            }
+                            counter.add(1);
+                            counter.add(-1);
+                            turn.fetch_add(1, Ordering::Release);
+                        }
+                        done.fetch_add(1, Ordering::Release);
+                    });
+                }
+                let mut snapshots = 0;
+                while done.load(Ordering::Acquire) < 2 {
+                    if let Some(sum) = counter.snapshot() {
+                        assert!((5000..=5001).contains(&sum), "{counting:?}: {sum}");
+                        snapshots += 1;
+                    }
+                }
+                assert!(snapshots > 0);
+            });
+            assert_eq!(counter.snapshot(), Some(5000));
+        }
     }
 }

@@ -155,7 +155,7 @@ pub struct Frame {
 impl Frame {
     fn new(options: &Options) -> Self {
         let (domain, config) = options.prepare();
-        let len = StripedCounter::new(Arc::clone(&config.budget));
+        let len = StripedCounter::new(options.counting, Arc::clone(&config.budget));
         Self { domain, config, len }
     }
 
@@ -246,6 +246,10 @@ impl<A: Algorithm> Lookup for Index<A> {
 
     fn len(&self) -> usize {
         self.0.frame().len.sum().max(0) as usize
+    }
+
+    fn len_snapshot(&self) -> Option<usize> {
+        self.0.frame().len.snapshot().map(|sum| sum.max(0) as usize)
     }
 
     fn bytes(&self) -> usize {

@@ -7,6 +7,7 @@ use crate::error::{AllocError, BulkLoadError};
 use crate::frame::Structure;
 use crate::index::Options;
 use silvics_pool::{Budget, Heap, Pages, Placement, Tuning};
+use silvics_sync::counter::Counting;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -68,6 +69,14 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Builder<K, V, I> {
     #[must_use]
     pub fn pages(mut self, pages: Pages) -> Self {
         self.options.pages = pages;
+        self
+    }
+
+    /// Sets whether the threads that insert and remove keys share one count of them. By default
+    /// they do not, once the map is large or they collide.
+    #[must_use]
+    pub fn counting(mut self, counting: Counting) -> Self {
+        self.options.counting = counting;
         self
     }
 

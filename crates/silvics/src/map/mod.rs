@@ -285,6 +285,12 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         self.index.len()
     }
 
+    /// The number of keys at one moment, or `None` if writers prevent that: see
+    /// [`Lookup::len_snapshot`].
+    pub fn len_snapshot(&self) -> Option<usize> {
+        self.index.len_snapshot()
+    }
+
     /// Whether [`Map::len`] is zero.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

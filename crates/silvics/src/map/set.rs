@@ -147,6 +147,11 @@ impl<K: Key, I: MapIndex<Key = K::Form>> Set<K, I> {
         self.0.len()
     }
 
+    /// The number of keys at one moment: see [`Map::len_snapshot`].
+    pub fn len_snapshot(&self) -> Option<usize> {
+        self.0.len_snapshot()
+    }
+
     /// Whether [`Set::len`] is zero.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
