@@ -139,6 +139,30 @@ canaries! {
     /// A range update puts its values after it has released the locks.
     RangeUnlockedEarly "range-unlocked-early";
 
+    "lfca-tree":
+    /// A split stores its route node without a look at the place. A base node that another thread
+    /// has put there meanwhile is lost.
+    SplitOverwrites "split-overwrites";
+    /// A join does not claim the place of the neighbour. A write there is lost.
+    NeighbourNotClaimed "neighbour-not-claimed";
+    /// A join does not claim the other child of the parent. Another join may change it meanwhile.
+    OtherNotClaimed "other-not-claimed";
+    /// A join does not claim the place above the parent, which may lead elsewhere meanwhile.
+    AboveNotClaimed "above-not-claimed";
+    /// A thread that meets a claimed place tries again without helping. The tree is then not
+    /// lock-free.
+    JoinNotHelped "join-not-helped";
+    /// The objects that a write replaces are freed at once, not retired.
+    ReplacedFreedAtOnce "replaced-freed-at-once";
+    /// A walk goes on at a bound although it has taken keys behind it: the route node of the bound
+    /// was unlinked before the base node was made.
+    StaleBoundTrusted "stale-bound-trusted";
+    /// A search for the first entry passes empty base nodes, and does not validate that they were
+    /// empty at one moment. Neither does a snapshot.
+    SnapshotNotValidated "snapshot-not-validated";
+    /// A removal of the first entry passes empty base nodes without joining them.
+    PopsBehindEmpty "pops-behind-empty";
+
     "blocks":
     /// A block is copied before updates are kept out. A value that is written in between is not in
     /// the copy.

@@ -165,6 +165,7 @@ pub mod error;
 pub mod frame;
 pub mod index;
 pub mod key;
+pub mod lfca;
 pub mod map;
 mod memory;
 #[cfg(silvics_shuttle)]
@@ -200,6 +201,7 @@ pub use index::{
     OrderedIndex, OrderedScan, OwnedKey, RangeUpdates,
 };
 pub use key::{AsKey, AsPrefix, IndexKey, Key};
+pub use lfca::LfcaTree;
 pub use map::{Map, Set, ValueGuard, ValueRef, View};
 pub use pinned::{PinIndex, Pinned};
 #[cfg(feature = "derive")]

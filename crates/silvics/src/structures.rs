@@ -21,9 +21,7 @@
 
 mod facts;
 
-pub use facts::{Build, Capability, StructureFacts};
-
-use crate::index::Objects;
+pub use facts::{Build, Capability, STRUCTURES, StructureFacts};
 
 /// The index type `I` in placement `P`.
 pub type At<I, P> = <I as crate::frame::Structure>::At<P>;
@@ -437,6 +435,40 @@ macro_rules! for_each_structure {
             }
         }
         {
+            ident: lfca_tree,
+            name: "lfca-tree",
+            groups: ["default"],
+            caps: atomic,
+            paper: "Winblad, Sagonas and Jonsson, SPAA 2018; Winblad, ICCSW 2017",
+            topology: "route nodes over immutable base nodes with B⁺-trees",
+            sync: "exchanges of base nodes that are split and joined by contention",
+            progress: "lock-free; lookups and scans wait for no thread",
+            scans: "both ways, cursors, first and last; atomic ranges",
+            page: "lfca",
+            checked: "conformance suite, `check`, schedules",
+            max_key_bytes: Some(512 << 10),
+            builds: {
+                {
+                    ident: default, name: "default", oversights: [],
+                    runs: full, faults: scans,
+                    types: {
+                        u64_keys: $crate::LfcaTree<u64, $crate::Pooled, $crate::ca::build::Adaptive>,
+                        u128_keys: $crate::LfcaTree<u128, $crate::Pooled, $crate::ca::build::Adaptive>,
+                        byte_keys: $crate::LfcaTree<[u8], $crate::Pooled, $crate::ca::build::Adaptive>,
+                    }
+                }
+                {
+                    ident: restless, name: "restless", oversights: [],
+                    runs: suite, faults: scans,
+                    types: {
+                        u64_keys: $crate::LfcaTree<u64, $crate::Pooled, $crate::ca::build::Restless>,
+                        u128_keys: $crate::LfcaTree<u128, $crate::Pooled, $crate::ca::build::Restless>,
+                        byte_keys: $crate::LfcaTree<[u8], $crate::Pooled, $crate::ca::build::Restless>,
+                    }
+                }
+            }
+        }
+        {
             ident: blocks,
             name: "blocks",
             groups: ["default"],
@@ -529,46 +561,3 @@ macro_rules! __modules {
         })+
     };
 }
-
-macro_rules! facts {
-    (() $({
-        ident: $structure:ident, name: $name:literal, groups: [$($group:literal),*],
-        caps: $caps:ident, paper: $paper:literal, topology: $topology:literal,
-        sync: $sync:literal, progress: $progress:literal, scans: $scans:literal,
-        page: $page:literal, checked: $checked:literal, max_key_bytes: $max:expr,
-        builds: { $({
-            ident: $build:ident, name: $build_name:literal,
-            oversights: [$($oversight:literal),*], runs: $runs:ident, faults: $faults:ident,
-            types: { $first:ident: $index:ty, $($keys:ident: $other:ty,)* }
-        })+ }
-    })+) => {
-        /// The rows of the table.
-        pub const STRUCTURES: &[StructureFacts] = &[$(StructureFacts {
-            name: $name,
-            groups: &[$($group),*],
-            capability: facts!(@ $caps),
-            paper: $paper,
-            topology: $topology,
-            sync: $sync,
-            progress: $progress,
-            scans: $scans,
-            page: $page,
-            checked: $checked,
-            max_key_bytes: $max,
-            builds: &[$(Build {
-                name: $build_name,
-                oversights: &[$($oversight),*],
-                keys: &[stringify!($first), $(stringify!($keys)),*],
-                types: &[stringify!($index), $(stringify!($other)),*],
-                objects: <$index>::OBJECTS,
-            }),+],
-        }),+];
-    };
-    (@ points) => { Capability::Points };
-    (@ scans) => { Capability::Scans };
-    (@ ends) => { Capability::Ends };
-    (@ atomic) => { Capability::Atomic };
-    (@ updates) => { Capability::Updates };
-}
-
-for_each_structure!((facts));

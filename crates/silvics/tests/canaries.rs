@@ -5,10 +5,10 @@
 mod scenarios;
 
 use scenarios::{
-    ADAPTING, ADAPTING_ENDS, ADAPTING_RANGES, BATCHES, BLOCK_ENDS, BLOCKS, CHAINS, COMMON, COPIES,
-    ENDS, FLAGS, HOT, LATE_HELPERS, LOCKED_EDGES, NODES, ORDERINGS, PROMOTIONS, RELOCATIONS,
-    RESERVATIONS, ROOTS, ROTATIONS, SCANS, SUCCESSIONS, TOWERS, TURNS, WORD_ENDS, WORDS,
-    reorganizing,
+    ADAPTING, ADAPTING_ENDS, ADAPTING_RANGES, ADAPTING_UPDATES, BATCHES, BLOCK_ENDS, BLOCKS,
+    CHAINS, COMMON, COPIES, ENDS, FLAGS, HOT, JOINS, LATE_HELPERS, LOCKED_EDGES, NODES, ORDERINGS,
+    PROMOTIONS, RELOCATIONS, RESERVATIONS, ROOTS, ROTATIONS, SCANS, SUCCESSIONS, TOWERS, TURNS,
+    WORD_ENDS, WORDS, reorganizing,
 };
 use silvics::art::hot::Sampled;
 use silvics::bst::natarajan::build::Collocated;
@@ -18,7 +18,7 @@ use silvics::key::Prefixed;
 use silvics::structures::STRUCTURES;
 use silvics::{
     ArtTree, BlockTree, BronsonTree, CaTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree,
-    NatarajanTree, RamachandranTree, SkipList, TicketTree, WordTree,
+    LfcaTree, NatarajanTree, RamachandranTree, SkipList, TicketTree, WordTree,
 };
 use silvics_testkit::mapped::Mapped;
 use silvics_testkit::schedules::Step::{Exchange, Get, Insert, Remove};
@@ -50,6 +50,9 @@ const BLOCK_END_CANARIES: [Canary; 2] = [Canary::NeighbourUnlocked, Canary::Firs
 /// The mistakes of blocks of words that show at the first and last entry.
 const WORD_END_CANARIES: [Canary; 3] =
     [Canary::EndUnlocked, Canary::EndNotChecked, Canary::EndNotClosed];
+
+/// The mistakes of the lock-free tree that show at the first and last entry.
+const LFCA_END_CANARIES: [Canary; 2] = [Canary::SnapshotNotValidated, Canary::PopsBehindEmpty];
 
 fn catch_moving() -> Option<Found> {
     hunt::<ArtTree<u64, Model, Sampled>>(&[HOT], reorganizing, SCHEDULES, None)
@@ -98,7 +101,7 @@ fn catch(canary: Canary) -> Option<Found> {
             hunt::<CaTree<u64, Model, Restless>>(lists, scans, SCHEDULES, None)
         }
         "ca-tree" if RANGE_CANARIES.contains(&canary) => {
-            let lists = &[ADAPTING_RANGES, ADAPTING_ENDS];
+            let lists = &[ADAPTING_RANGES, ADAPTING_UPDATES];
             hunt::<CaTree<u64, Model, Restless>>(lists, updates, SCHEDULES, None)
         }
         "ca-tree" if canary == Canary::ObjectNotRetired => {
@@ -112,6 +115,22 @@ fn catch(canary: Canary) -> Option<Found> {
         "ca-tree" => {
             let lists = &[ADAPTING, COMMON];
             hunt::<CaTree<u64, Model, Restless>>(lists, scans, SCHEDULES, None)
+        }
+        "lfca-tree" if canary == Canary::SnapshotNotValidated => {
+            let lists = &[only(ADAPTING_ENDS, "passes-an-empty-one")];
+            hunt::<LfcaTree<u64, Model, Restless>>(lists, ends, 4 * SCHEDULES, None)
+        }
+        "lfca-tree" if canary == Canary::PopsBehindEmpty => {
+            let lists = &[only(ADAPTING_ENDS, "pops-behind-an-empty-one")];
+            hunt::<LfcaTree<u64, Model, Restless>>(lists, ends, 4 * SCHEDULES, None)
+        }
+        "lfca-tree" if canary == Canary::StaleBoundTrusted => {
+            let lists = &[only(ADAPTING, "walk-on-an-old-way")];
+            hunt::<LfcaTree<u64, Model, Restless>>(lists, scans, SCHEDULES, None)
+        }
+        "lfca-tree" => {
+            let lists = &[JOINS, ADAPTING, COMMON];
+            hunt::<LfcaTree<u64, Model, Restless>>(lists, scans, SCHEDULES, None)
         }
         "words" if WORD_END_CANARIES.contains(&canary) => {
             hunt::<WordTree<u64, Model>>(&[WORD_ENDS, ENDS], ends, SCHEDULES, None)
@@ -211,6 +230,28 @@ const REASONS: &[(&[Canary], &[&str])] = &[
         &[Canary::RouteNotLocked],
         &["max_steps", "not linearizable", "double free", "use after free", "check: "],
     ),
+    // A write is lost, or is freed with the nodes that it was linked to.
+    (
+        &[
+            Canary::SplitOverwrites,
+            Canary::NeighbourNotClaimed,
+            Canary::OtherNotClaimed,
+            Canary::AboveNotClaimed,
+        ],
+        &[
+            "not linearizable",
+            "double free",
+            "free of an object",
+            "use after free",
+            "objects are live",
+            "check: ",
+            "max_steps",
+        ],
+    ),
+    (&[Canary::JoinNotHelped], &["max_steps"]),
+    (&[Canary::ReplacedFreedAtOnce], &["use after free", "free of an object", "double free"]),
+    (&[Canary::StaleBoundTrusted], &["not linearizable", "range in this"]),
+    (&LFCA_END_CANARIES, &["not linearizable"]),
     (&[Canary::ContainerFreedAtOnce], &["use after free", "free of an object", "double free"]),
     (&[Canary::ObjectNotRetired], &["objects are live"]),
     (&RANGE_CANARIES, &["not linearizable"]),

@@ -98,6 +98,7 @@ fn a_visit_touches_the_lines_that_the_layout_says() {
         (blocks $($rest:tt)*) => {};
         (words $($rest:tt)*) => {};
         (ca_tree $($rest:tt)*) => {};
+        (lfca_tree $($rest:tt)*) => {};
         ($structure:ident $build:ident u64_keys $r:ident $c:ident $f:ident $index:ty) => {
             let (structure, build) = (stringify!($structure), stringify!($build));
             let published = published(structure, build);
@@ -129,6 +130,7 @@ fn pools_add_three_percent_at_most() {
         (blocks $($rest:tt)*) => {};
         (words $($rest:tt)*) => {};
         (ca_tree $($rest:tt)*) => {};
+        (lfca_tree $($rest:tt)*) => {};
         (edge_ext_lf collocated $($rest:tt)*) => {}; // blocks of which a half may be dead
         ($structure:ident fixed u64_keys $r:ident $c:ident $f:ident $index:ty) => {
             bytes::<$index>(concat!(stringify!($structure), ":fixed"));

@@ -13,6 +13,9 @@ use std::sync::Arc;
 
 const KEYS: u64 = 30_000;
 
+/// The structures whose nodes have many entries.
+const WIDE: [&str; 5] = ["art", "blocks", "words", "ca_tree", "lfca_tree"];
+
 /// Key number `n`, in no order (the finaliser of Murmur3).
 fn key(n: u64) -> u64 {
     let n = (n ^ (n >> 33)).wrapping_mul(0xFF51_AFD7_ED55_8CCD);
@@ -81,12 +84,11 @@ fn paths<I: Create + OrderedIndex<Key = u64> + Objects>(name: &str) {
         let ends: BTreeSet<usize> = ends.map(|read| read.object).collect();
         let all_end = matches!(name, "edge_ext_lf" | "edge_ext_lf_2" | "ticket" | "ext_lf");
         // A leaf of the radix tree, or a block, may hold other keys.
-        let may_end =
-            all_end || matches!(name, "art" | "blocks" | "words" | "ca_tree") && ends.len() == 1;
+        let may_end = all_end || WIDE.contains(&name) && ends.len() == 1;
         assert_eq!(ends.len(), usize::from(may_end || (n as u64) < KEYS), "{name}: {reads:?}");
         assert!(ends.iter().all(|end| visits.last() == Some(end)), "{name}");
     }
-    let wide = matches!(name, "art" | "blocks" | "words" | "ca_tree");
+    let wide = WIDE.contains(&name);
     let lengths = if wide { 2..10 } else { 15..100 };
     assert!(lengths.contains(&longest), "{name}: {longest}");
     // The root's children, or the nodes to which a tall tower leads.

@@ -7,10 +7,10 @@ mod scenarios;
 mod stops;
 
 use scenarios::{
-    ADAPTING, ADAPTING_ENDS, ADAPTING_RANGES, BATCHES, BLOCK_ENDS, BLOCKS, CHAINS, COMMON, COPIES,
-    ENDS, FLAGS, HOT, LATE_HELPERS, LOCKED_EDGES, NODES, ORDERINGS, PROMOTIONS, RELOCATIONS,
-    RESERVATIONS, ROOTS, ROTATIONS, SCANS, SUCCESSIONS, TOWERS, TURNS, WORD_ENDS, WORDS,
-    reorganizing,
+    ADAPTING, ADAPTING_ENDS, ADAPTING_RANGES, ADAPTING_UPDATES, BATCHES, BLOCK_ENDS, BLOCKS,
+    CHAINS, COMMON, COPIES, ENDS, FLAGS, HOT, JOINS, LATE_HELPERS, LOCKED_EDGES, NODES, ORDERINGS,
+    PROMOTIONS, RELOCATIONS, RESERVATIONS, ROOTS, ROTATIONS, SCANS, SUCCESSIONS, TOWERS, TURNS,
+    WORD_ENDS, WORDS, reorganizing,
 };
 use silvics::art::hot::Sampled;
 use silvics::bst::build::{Baseline, Fixed};
@@ -20,17 +20,18 @@ use silvics::key::Prefixed;
 use silvics::structures::At;
 use silvics::{
     ArtTree, BlockTree, BronsonTree, CaTree, CitrusTree, Create, DrachslerTree, EllenTree,
-    HowleyTree, NatarajanTree, RamachandranTree, SkipList, TicketTree, WordTree,
+    HowleyTree, LfcaTree, NatarajanTree, RamachandranTree, SkipList, TicketTree, WordTree,
 };
 use silvics_testkit::mapped::Mapped;
 use silvics_testkit::schedules::Step::{Get, GetMany, Insert, Remove};
 use silvics_testkit::schedules::{
-    Act, Model, Scenario, Step, Stops, ends, explore, first_bytes, hunt_stop, points, scans, stops,
-    updates,
+    Act, Model, Scenario, Step, Stops, atomic, ends, explore, first_bytes, hunt_stop, points,
+    scans, stops, updates,
 };
 use silvics_testkit::{ScanSubject, Subject};
 use stops::{
-    BESIDE_READERS, LOOKUPS, RELOCATION_STOPS, SCAN_STOPS, STOPS, SUCCESSION_STOPS, UNCOPIED,
+    BESIDE_READERS, JOIN_STOPS, LOOKUPS, RELOCATION_STOPS, SCAN_STOPS, STOPS, SUCCESSION_STOPS,
+    UNCOPIED,
 };
 
 /// The number of schedules per scenario and scheduler, unless `SILVICS_SCHEDULES` is set.
@@ -221,11 +222,40 @@ fn ca_tree_ends() {
 
 #[test]
 fn ca_tree_ranges() {
-    for scenario in ADAPTING_RANGES {
+    for scenario in ADAPTING_RANGES.iter().chain(ADAPTING_UPDATES) {
         let name = "ca-tree:restless";
         explore::<CaTree<u64, Model, Restless>>(name, scenario, updates, SCHEDULES);
         let name = "ca-tree:restless-bytes";
         explore::<CaTree<[u8], Model, Restless>>(name, scenario, updates, SCHEDULES / 2);
+    }
+}
+
+/// A node of a container has three entries. Base nodes are split and joined all the time.
+#[test]
+fn lfca_tree() {
+    let lists = [COMMON, SCANS, ADAPTING, JOINS];
+    explore_all::<LfcaTree<u64, Model, Restless>>("lfca-tree:restless", &lists, scans);
+    explore_all::<LfcaTree<[u8], Model, Restless>>("lfca-tree:restless-bytes", &lists, scans);
+    explore_all::<LfcaTree<u64, Model>>("lfca-tree", &[COMMON, NODES, SCANS, BATCHES], scans);
+    explore_all::<LfcaTree<u128, Model>>("lfca-tree-u128", &[COMMON, SCANS], scans);
+}
+
+#[test]
+fn lfca_tree_ranges() {
+    for scenario in ADAPTING_RANGES {
+        let name = "lfca-tree:restless";
+        explore::<LfcaTree<u64, Model, Restless>>(name, scenario, atomic, SCHEDULES);
+        let name = "lfca-tree:restless-bytes";
+        explore::<LfcaTree<[u8], Model, Restless>>(name, scenario, atomic, SCHEDULES / 2);
+    }
+}
+
+#[test]
+fn lfca_tree_ends() {
+    for scenario in ENDS.iter().chain(ADAPTING_ENDS) {
+        let name = "lfca-tree:restless";
+        explore::<LfcaTree<u64, Model, Restless>>(name, scenario, ends, SCHEDULES / 2);
+        explore::<LfcaTree<[u8], Model>>("lfca-tree-bytes", scenario, ends, SCHEDULES / 4);
     }
 }
 
@@ -373,6 +403,17 @@ fn edge_int_lf_is_lock_free() {
     others_finish::<RamachandranTree<Model>>("edge-int-lf", STOPS, points);
     others_finish::<RamachandranTree<Model>>("edge-int-lf", SUCCESSION_STOPS, points);
     others_finish::<RamachandranTree<Model>>("edge-int-lf", LOOKUPS, points);
+}
+
+/// Among the writers that stop are some that split or join base nodes.
+#[test]
+fn lfca_tree_is_lock_free() {
+    others_finish::<LfcaTree<u64, Model>>("lfca-tree", STOPS, scans);
+    others_finish::<LfcaTree<u64, Model, Restless>>("lfca-tree:restless", STOPS, scans);
+    others_finish::<LfcaTree<u64, Model, Restless>>("lfca-tree:restless", LOOKUPS, scans);
+    others_finish::<LfcaTree<u64, Model, Restless>>("lfca-tree:restless", SCAN_STOPS, scans);
+    others_finish::<LfcaTree<u64, Model, Restless>>("lfca-tree:restless", JOIN_STOPS, scans);
+    others_finish::<LfcaTree<[u8], Model>>("lfca-tree-bytes", LOOKUPS, scans);
 }
 
 fn skiplist_is_lock_free<I: Create + ScanSubject>(structure: &str) {

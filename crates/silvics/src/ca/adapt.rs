@@ -19,7 +19,7 @@
 
 use super::Ca;
 use super::build::{Build, Limits};
-use super::change::{Container, Gone};
+use super::change::{Container, Gone, halve, height};
 use super::key::{CaKey, object_word};
 use super::objects::{Fresh, May};
 use super::ops::{Hold, Way};
@@ -169,9 +169,9 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
     fn split<'g>(&'g self, held: Held<'_, 'g, K>, guard: &'g Guard) {
         let Held { way, hold } = held;
         let base = way.base.get();
-        let container = Container { top: &base.container, objects: &self.objects, guard };
         let (mut fresh, mut gone) = (Fresh::new(&self.objects, May::Fail), Gone::new());
-        let Some((left, bound, right)) = container.halve(&mut fresh, &mut gone) else { return };
+        let halves = halve(base.container.word(), &mut fresh, &mut gone);
+        let Some((left, bound, right)) = halves else { return };
         let (Ok(left), Ok(right)) = (fresh.base(left), fresh.base(right)) else { return };
         let Ok(route) = fresh.route(left, bound, right) else { return };
         way.place.link(route);
@@ -280,7 +280,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
             fresh.linked();
             return Some((base, false));
         }
-        let heights = (Container::<K, P>::height(left), Container::<K, P>::height(right));
+        let heights = (height::<K>(left), height::<K>(right));
         let in_front = heights.0 < heights.1;
         let (high, low) =
             if in_front { (right, (left, heights.0)) } else { (left, (right, heights.1)) };

@@ -4,18 +4,19 @@
 use silvics_sync::atomic::{AtomicU64, Ordering};
 
 /// The limits at which a tree adapts. All numbers are those of ETS (`erl_db_catree.c` of
-/// Erlang/OTP) and of the authors' Java code, unless said otherwise.
+/// Erlang/OTP) and of the authors' Java code; `range` is that of the lock-free tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// A base node whose statistics are above this number is split.
     pub split: i64,
     /// A base node whose statistics are below this number is joined with a neighbour.
     pub join: i64,
-    /// This is added when a lock was not free.
+    /// This is added when a lock was not free, or when a word had changed.
     pub contended: i64,
     /// This is taken off when it was.
     pub uncontended: i64,
     /// This is taken off the statistics of each base node of an operation on several ones.
+    /// The lock-free tree takes off ten times as much (SPAA 2018).
     pub range: i64,
     /// Statistics stay between this number and its negative.
     pub most: i64,

@@ -2,13 +2,79 @@
 
 use super::Ca;
 use super::build::Build;
-use super::key::CaKey;
+use super::key::{CaKey, MAX_BYTES};
 use super::node::{max_entries, room_for};
-use super::objects::{Fresh, May};
+use super::objects::{Fresh, May, Upper};
 use super::word::Word;
-use crate::error::{BulkLoadError, reserved};
+use crate::error::{AllocError, BulkLoadError, reserved};
 use silvics_pool::Placement;
 use std::cmp::Ordering;
+
+/// Fails if a key is too long.
+pub(crate) fn check_len<K: CaKey + ?Sized>(key: K::Ref<'_>) -> Result<(), AllocError> {
+    let bytes = K::len(key);
+    if K::HAS_OBJECTS && bytes > MAX_BYTES {
+        return Err(AllocError::KeyLength { bytes, limit: MAX_BYTES });
+    }
+    Ok(())
+}
+
+/// Fails unless the keys ascend, none is too long, and a tree with `present` entries is empty.
+pub(crate) fn check_sorted<K: CaKey + ?Sized>(
+    entries: &[(K::Ref<'_>, u64)],
+    present: i64,
+) -> Result<(), BulkLoadError> {
+    if present != 0 {
+        return Err(BulkLoadError::NotEmpty { entries: present.max(0) as usize });
+    }
+    for (position, (key, _)) in entries.iter().enumerate() {
+        check_len::<K>(K::shorten(*key))?;
+        let Some((before, _)) = position.checked_sub(1).map(|at| &entries[at]) else {
+            continue;
+        };
+        match before.cmp(key) {
+            Ordering::Less => {}
+            Ordering::Equal => return Err(BulkLoadError::Duplicate { position }),
+            Ordering::Greater => return Err(BulkLoadError::Unsorted { position }),
+        }
+    }
+    Ok(())
+}
+
+/// A container of these entries, which are sorted.
+pub(crate) fn container_of<K: CaKey + ?Sized, P: Placement, U: Upper<K>>(
+    entries: &[(K::Ref<'_>, u64)],
+    fresh: &mut Fresh<'_, K, P, U>,
+) -> Result<Word, AllocError> {
+    // A level of nodes, each with the bound before it.
+    let mut level: Vec<(K::Slot, Word)> = Vec::new();
+    let mut last: Option<K::Ref<'_>> = None;
+    for entries in in_parts(entries, max_entries::<K>()) {
+        let leaf = fresh.node(true, room_for::<K>(entries.len(), false))?;
+        let first = entries[0].0;
+        let bound = match last {
+            Some(last) => fresh.key(K::bound(K::shorten(last), K::shorten(first)), true)?,
+            None => K::unused(),
+        };
+        for (at, (key, value)) in entries.iter().enumerate() {
+            leaf.insert(at, (fresh.key(K::shorten(*key), false)?, *value));
+        }
+        last = entries.last().map(|(key, _)| *key);
+        reserved(&mut level, 1)?.push((bound, leaf.word()));
+    }
+    while level.len() > 1 {
+        let mut above = Vec::new();
+        for children in in_parts(&level, max_entries::<K>()) {
+            let node = fresh.node(false, room_for::<K>(children.len(), false))?;
+            for (at, child) in children.iter().enumerate() {
+                node.insert_child(at, *child);
+            }
+            reserved(&mut above, 1)?.push((children[0].0, node.word()));
+        }
+        level = above;
+    }
+    Ok(level.first().map_or(Word::NONE, |(_, root)| *root))
+}
 
 impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
     /// See [`CaTree::bulk_load`](super::CaTree::bulk_load).
@@ -16,54 +82,14 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
         &mut self,
         entries: &[(K::Ref<'_>, u64)],
     ) -> Result<(), BulkLoadError> {
-        let present = self.objects.frame().len.sum();
-        if present != 0 {
-            return Err(BulkLoadError::NotEmpty { entries: present.max(0) as usize });
-        }
-        for (position, (key, _)) in entries.iter().enumerate() {
-            Self::check_len(K::shorten(*key))?;
-            let Some((before, _)) = position.checked_sub(1).map(|at| &entries[at]) else {
-                continue;
-            };
-            match before.cmp(key) {
-                Ordering::Less => {}
-                Ordering::Equal => return Err(BulkLoadError::Duplicate { position }),
-                Ordering::Greater => return Err(BulkLoadError::Unsorted { position }),
-            }
-        }
+        check_sorted::<K>(entries, self.objects.frame().len.sum())?;
         if entries.is_empty() {
             return Ok(());
         }
         let guard = self.objects.frame().domain.pin();
         let mut fresh = Fresh::new(&self.objects, May::Flush(&guard));
-        // A level of nodes, each with the bound before it.
-        let mut level: Vec<(K::Slot, Word)> = Vec::new();
-        let mut last: Option<K::Ref<'_>> = None;
-        for entries in in_parts(entries, max_entries::<K>()) {
-            let leaf = fresh.node(true, room_for::<K>(entries.len(), false))?;
-            let first = entries[0].0;
-            let bound = match last {
-                Some(last) => fresh.key(K::bound(K::shorten(last), K::shorten(first)), true)?,
-                None => K::unused(),
-            };
-            for (at, (key, value)) in entries.iter().enumerate() {
-                leaf.insert(at, (fresh.key(K::shorten(*key), false)?, *value));
-            }
-            last = entries.last().map(|(key, _)| *key);
-            reserved(&mut level, 1)?.push((bound, leaf.word()));
-        }
-        while level.len() > 1 {
-            let mut above = Vec::new();
-            for children in in_parts(&level, max_entries::<K>()) {
-                let node = fresh.node(false, room_for::<K>(children.len(), false))?;
-                for (at, child) in children.iter().enumerate() {
-                    node.insert_child(at, *child);
-                }
-                reserved(&mut above, 1)?.push((children[0].0, node.word()));
-            }
-            level = above;
-        }
-        let base = fresh.base(level[0].1)?;
+        let container = container_of(entries, &mut fresh)?;
+        let base = fresh.base(container)?;
         fresh.linked();
         let old = self.root.word();
         self.root.link(base);

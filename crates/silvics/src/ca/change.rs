@@ -14,9 +14,9 @@
 
 use super::key::{CaKey, object_word};
 use super::node::{NodeRef, max_entries, more, room_for};
-use super::objects::{Fresh, May, Objects};
+use super::objects::{Fresh, May, Objects, Upper};
 use super::search::{Locked, Torn, follow, order, rank};
-use super::word::{Place, Word};
+use super::word::{Kind, Place, Word};
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use crate::frame::afterwards;
@@ -25,73 +25,83 @@ use std::cmp::Ordering;
 
 /// The most inner nodes on a way. A node is divided only when it is full, so a tree gets as high as
 /// this by some 20 to the power of this number of insertions.
-pub(super) const MAX_HEIGHT: usize = if cfg!(silvics_shuttle) { 24 } else { 16 };
+pub(crate) const MAX_HEIGHT: usize = if cfg!(silvics_shuttle) { 24 } else { 16 };
 
 /// An inner node on a way, and the child that follows.
-type Step<'g, K> = (NodeRef<'g, K>, usize);
+pub(crate) type Step<'g, K> = (NodeRef<'g, K>, usize);
 
 /// The inner nodes from the root of a container to a node.
-pub(super) struct Path<'g, K: CaKey + ?Sized> {
+pub(crate) struct Path<'g, K: CaKey + ?Sized> {
     steps: [Option<Step<'g, K>>; MAX_HEIGHT],
     len: usize,
 }
 
 impl<'g, K: CaKey + ?Sized> Path<'g, K> {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { steps: [None; MAX_HEIGHT], len: 0 }
     }
 
-    pub(super) fn push(&mut self, step: Step<'g, K>) -> Result<(), AllocError> {
+    pub(crate) fn push(&mut self, step: Step<'g, K>) -> Result<(), AllocError> {
         let place = self.steps.get_mut(self.len).ok_or(AllocError::System { requested: 0 })?;
         *place = Some(step);
         self.len += 1;
         Ok(())
     }
 
-    fn pop(&mut self) -> Option<Step<'g, K>> {
+    pub(crate) fn pop(&mut self) -> Option<Step<'g, K>> {
         self.len = self.len.checked_sub(1)?;
         self.steps[self.len]
     }
 
-    fn steps(&self) -> impl Iterator<Item = Step<'g, K>> {
+    /// The last step.
+    pub(crate) fn last(&self) -> Option<Step<'g, K>> {
+        self.steps[..self.len].last().copied().flatten()
+    }
+
+    pub(crate) fn steps(&self) -> impl Iterator<Item = Step<'g, K>> {
         self.steps[..self.len].iter().copied().flatten()
     }
 }
 
 /// Objects that a change unlinks.
-pub(super) struct Gone {
-    words: [Word; 2 * MAX_HEIGHT + 4],
+pub(crate) struct Gone {
+    words: [Word; 3 * MAX_HEIGHT + 4],
     len: usize,
 }
 
 impl Gone {
-    pub(super) fn new() -> Self {
-        Self { words: [Word::NONE; 2 * MAX_HEIGHT + 4], len: 0 }
+    pub(crate) fn new() -> Self {
+        Self { words: [Word::NONE; 3 * MAX_HEIGHT + 4], len: 0 }
     }
 
-    /// Adds an object. There is room for two of each level.
-    pub(super) fn push(&mut self, word: Word) {
+    /// Adds an object. There is room for three of each level.
+    pub(crate) fn push(&mut self, word: Word) {
         self.words[self.len] = word;
         self.len += 1;
     }
 
     /// Adds an object, if there is one.
-    fn extend(&mut self, word: Option<Word>) {
+    pub(crate) fn extend(&mut self, word: Option<Word>) {
         if let Some(word) = word {
             self.push(word);
         }
+    }
+
+    /// The objects.
+    pub(crate) fn words(&self) -> &[Word] {
+        &self.words[..self.len]
     }
 
     /// Retires the objects.
     ///
     /// # Safety
     /// No new reader can reach them, and each is retired once.
-    pub(super) unsafe fn retire<K: CaKey + ?Sized, P: Placement>(
+    pub(crate) unsafe fn retire<K: CaKey + ?Sized, P: Placement>(
         &self,
         objects: &Objects<K, P>,
         guard: &Guard,
     ) {
-        for word in &self.words[..self.len] {
+        for word in self.words() {
             // SAFETY: our contract.
             unsafe {
                 if planted(Canary::ContainerFreedAtOnce) {
@@ -106,27 +116,27 @@ impl Gone {
 
 /// A value or a child.
 #[derive(Clone, Copy)]
-enum Item {
+pub(crate) enum Item {
     Value(u64),
     Child(Word),
 }
 
 /// The content of a node after a change: some of its entries, and others in the place of those from
 /// `at` on.
-struct Spliced<'s, 'g, K: CaKey + ?Sized> {
-    node: NodeRef<'g, K>,
-    at: usize,
+pub(crate) struct Spliced<'s, 'g, K: CaKey + ?Sized> {
+    pub(crate) node: NodeRef<'g, K>,
+    pub(crate) at: usize,
     /// The number of entries that the others replace.
-    cut: usize,
-    others: &'s [(K::Slot, Item)],
+    pub(crate) cut: usize,
+    pub(crate) others: &'s [(K::Slot, Item)],
 }
 
 impl<K: CaKey + ?Sized> Spliced<'_, '_, K> {
-    fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.node.len() - self.cut + self.others.len()
     }
 
-    fn entry(&self, at: usize) -> (K::Slot, Item) {
+    pub(crate) fn entry(&self, at: usize) -> (K::Slot, Item) {
         let of = |at: usize| {
             let item = if self.node.is_leaf() {
                 Item::Value(self.node.value(at))
@@ -142,37 +152,38 @@ impl<K: CaKey + ?Sized> Spliced<'_, '_, K> {
         }
     }
 
-    /// Fills an empty node.
-    fn fill(&self, node: NodeRef<'_, K>, entries: std::ops::Range<usize>) {
+    /// Adds entries of the content behind those of a node, which has room.
+    pub(crate) fn fill(&self, node: NodeRef<'_, K>, entries: std::ops::Range<usize>) {
+        let before = node.len();
         for (to, at) in entries.enumerate() {
             let (key, item) = self.entry(at);
             match item {
-                Item::Value(value) => node.insert(to, (key, value)),
-                Item::Child(child) => node.insert_child(to, (key, child)),
+                Item::Value(value) => node.insert(before + to, (key, value)),
+                Item::Child(child) => node.insert_child(before + to, (key, child)),
             }
         }
     }
 }
 
 /// The objects that replace a node.
-enum Carry<K: CaKey + ?Sized> {
+pub(crate) enum Carry<K: CaKey + ?Sized> {
     One(Word),
     /// Two neighbours with the bound between them.
     Two(Word, K::Slot, Word),
 }
 
 /// A container whose base node the caller has locked. `top` leads to its root.
-pub(super) struct Container<'g, K: CaKey + ?Sized, P: Placement> {
-    pub(super) top: &'g Place,
-    pub(super) objects: &'g Objects<K, P>,
-    pub(super) guard: &'g Guard,
+pub(crate) struct Container<'g, K: CaKey + ?Sized, P: Placement> {
+    pub(crate) top: &'g Place,
+    pub(crate) objects: &'g Objects<K, P>,
+    pub(crate) guard: &'g Guard,
 }
 
 /// The place of a key in a container.
-pub(super) struct Found<'g, K: CaKey + ?Sized> {
-    pub(super) leaf: NodeRef<'g, K>,
-    pub(super) at: usize,
-    pub(super) is_there: bool,
+pub(crate) struct Found<'g, K: CaKey + ?Sized> {
+    pub(crate) leaf: NodeRef<'g, K>,
+    pub(crate) at: usize,
+    pub(crate) is_there: bool,
 }
 
 fn never_torn<T>(outcome: Result<T, Torn>) -> T {
@@ -187,7 +198,7 @@ impl<'g, K: CaKey + ?Sized, P: Placement> Container<'g, K, P> {
     }
 
     /// The place of a key, and the way there. Nothing if the container is empty.
-    pub(super) fn find(
+    pub(crate) fn find(
         &self,
         probe: &K::Probe<'_>,
         path: &mut Path<'g, K>,
@@ -209,7 +220,7 @@ impl<'g, K: CaKey + ?Sized, P: Placement> Container<'g, K, P> {
     }
 
     /// Inserts an absent key at its place.
-    pub(super) fn insert(
+    pub(crate) fn insert(
         &self,
         found: Option<&Found<'g, K>>,
         mut path: Path<'g, K>,
@@ -257,19 +268,8 @@ impl<'g, K: CaKey + ?Sized, P: Placement> Container<'g, K, P> {
         let right = fresh.node(is_leaf, room_for::<K>(len - half, true))?;
         content.fill(left, 0..half);
         content.fill(right, half..len);
-        let bound = if is_leaf { Self::bound(fresh, left, right)? } else { right.key(0) };
+        let bound = if is_leaf { bound(fresh, left, right)? } else { right.key(0) };
         Ok(Carry::Two(left.word(), bound, right.word()))
-    }
-
-    /// The bound between two neighbouring leaves.
-    pub(super) fn bound(
-        fresh: &mut Fresh<'_, K, P>,
-        left: NodeRef<'_, K>,
-        right: NodeRef<'_, K>,
-    ) -> Result<K::Slot, AllocError> {
-        // SAFETY: N3: the keys are of entries of the container, which the caller has locked.
-        let (left, right) = unsafe { (K::key(left.key(left.len() - 1)), K::key(right.key(0))) };
-        fresh.key(K::bound(left, right), true)
     }
 
     /// Puts new nodes in the place of one, and changes the nodes above it. `gone` has the replaced
@@ -324,16 +324,16 @@ impl<'g, K: CaKey + ?Sized, P: Placement> Container<'g, K, P> {
     /// Puts another container behind this one, or in front of it. All its keys are on that side of
     /// the bound. It is not higher. Returns whether the container has the bound now. If that fails,
     /// both are as they were.
-    pub(super) fn attach(
+    pub(crate) fn attach(
         &self,
-        (other, height): (Word, usize),
+        (other, other_height): (Word, usize),
         bound: K::Slot,
         in_front: bool,
         mut fresh: Fresh<'g, K, P>,
     ) -> Result<bool, AllocError> {
         let mut path = Path::new();
         let Some(mut node) = Self::node(self.top.word()) else { unreachable!("it has entries") };
-        for _ in height..Self::height(node.word()) {
+        for _ in other_height..height::<K>(node.word()) {
             let at = if in_front { 0 } else { node.len() - 1 };
             path.push((node, at))?;
             let Some(child) = Self::node(node.child(at)) else {
@@ -362,17 +362,8 @@ impl<'g, K: CaKey + ?Sized, P: Placement> Container<'g, K, P> {
         self.climb(&mut path, carry, false, fresh, gone).map(|()| has_bound)
     }
 
-    /// The number of inner nodes above a leaf.
-    pub(super) fn height(root: Word) -> usize {
-        let (mut height, mut word) = (0, root);
-        while let Some(node) = Self::node(word).filter(|node| !node.is_leaf()) {
-            (height, word) = (height + 1, node.child(0));
-        }
-        height
-    }
-
     /// Removes an entry.
-    pub(super) fn remove(&self, found: &Found<'g, K>, path: Path<'g, K>) {
+    pub(crate) fn remove(&self, found: &Found<'g, K>, path: Path<'g, K>) {
         let key = object_word::<K>(found.leaf.key(found.at));
         found.leaf.remove(found.at);
         if let Some(key) = key.filter(|_| !planted(Canary::ObjectNotRetired)) {
@@ -472,42 +463,67 @@ impl<'g, K: CaKey + ?Sized, P: Placement> Container<'g, K, P> {
             }
         }
     }
+}
 
-    /// Divides the container between two children of its root, or two entries, in the middle, if it
-    /// has two entries and there is memory. `gone` gets the nodes that neither has.
-    pub(super) fn halve(
-        &self,
-        fresh: &mut Fresh<'g, K, P>,
-        gone: &mut Gone,
-    ) -> Option<(Word, K::Slot, Word)> {
-        let mut root = Self::node(self.top.word())?;
-        while !root.is_leaf() && root.len() == 1 {
-            gone.push(root.word());
-            root = Self::node(root.child(0))?;
-        }
-        let len = root.len();
-        if len < 2 {
-            return None;
-        }
-        let half = len / 2;
-        let part = |fresh: &mut Fresh<'g, K, P>, entries: std::ops::Range<usize>| {
-            let node = fresh.node(root.is_leaf(), room_for::<K>(entries.len(), false)).ok()?;
-            node.append(root, entries);
-            Some(node)
-        };
-        let halves = if root.is_leaf() {
-            let (left, right) = (part(fresh, 0..half)?, part(fresh, half..len)?);
-            (left.word(), Self::bound(fresh, left, right).ok()?, right.word())
-        } else {
-            let child = |fresh: &mut Fresh<'g, K, P>, entries: std::ops::Range<usize>| {
-                if entries.len() == 1 {
-                    return Some(root.child(entries.start));
-                }
-                part(fresh, entries).map(NodeRef::word)
-            };
-            (child(fresh, 0..half)?, root.key(half), child(fresh, half..len)?)
-        };
+/// The bound between two neighbouring leaves, which do not change meanwhile.
+pub(crate) fn bound<K: CaKey + ?Sized, P: Placement, U: Upper<K>>(
+    fresh: &mut Fresh<'_, K, P, U>,
+    left: NodeRef<'_, K>,
+    right: NodeRef<'_, K>,
+) -> Result<K::Slot, AllocError> {
+    // SAFETY: N3: the keys are of entries of the container, which does not change.
+    let (left, right) = unsafe { (K::key(left.key(left.len() - 1)), K::key(right.key(0))) };
+    fresh.key(K::bound(left, right), true)
+}
+
+/// Divides a container between two children of its root, or two entries, in the middle, if it has
+/// two entries and there is memory. `gone` gets the nodes that neither has. The container does not
+/// change meanwhile.
+pub(crate) fn halve<'g, K: CaKey + ?Sized, P: Placement, U: Upper<K>>(
+    root: Word,
+    fresh: &mut Fresh<'g, K, P, U>,
+    gone: &mut Gone,
+) -> Option<(Word, K::Slot, Word)> {
+    // SAFETY: the caller has the container, and keeps writers from it.
+    let node = |word: Word| (!word.is_none()).then(|| unsafe { NodeRef::<'g, K>::new(word) });
+    let mut root = node(root)?;
+    while !root.is_leaf() && root.len() == 1 {
         gone.push(root.word());
-        Some(halves)
+        root = node(root.child(0))?;
     }
+    let len = root.len();
+    if len < 2 {
+        return None;
+    }
+    let half = len / 2;
+    let part = |fresh: &mut Fresh<'g, K, P, U>, entries: std::ops::Range<usize>| {
+        let node = fresh.node(root.is_leaf(), room_for::<K>(entries.len(), false)).ok()?;
+        node.append(root, entries);
+        Some(node)
+    };
+    let halves = if root.is_leaf() {
+        let (left, right) = (part(fresh, 0..half)?, part(fresh, half..len)?);
+        (left.word(), bound(fresh, left, right).ok()?, right.word())
+    } else {
+        let child = |fresh: &mut Fresh<'g, K, P, U>, entries: std::ops::Range<usize>| {
+            if entries.len() == 1 {
+                return Some(root.child(entries.start));
+            }
+            part(fresh, entries).map(NodeRef::word)
+        };
+        (child(fresh, 0..half)?, root.key(half), child(fresh, half..len)?)
+    };
+    gone.push(root.word());
+    Some(halves)
+}
+
+/// The number of inner nodes above a leaf. The container does not change meanwhile.
+pub(crate) fn height<K: CaKey + ?Sized>(root: Word) -> usize {
+    let (mut height, mut word) = (0, root);
+    while word.kind() == Kind::Inner {
+        // SAFETY: N4: the caller keeps writers from the container, and it has this node.
+        let node = unsafe { NodeRef::<K>::new(word) };
+        (height, word) = (height + 1, node.child(0));
+    }
+    height
 }

@@ -18,9 +18,9 @@ use std::ptr::NonNull;
 /// The bytes of a key that lie in its slot.
 const HEAD: usize = 8;
 /// The bytes of the length in front of a key's bytes.
-pub(super) const LENGTH_BYTES: usize = 8;
+pub(crate) const LENGTH_BYTES: usize = 8;
 /// The longest byte string that is a key.
-pub(super) const MAX_BYTES: usize = 512 << 10;
+pub(crate) const MAX_BYTES: usize = 512 << 10;
 
 /// A key type that the tree can hold: `u64`, `u128` or `[u8]`. The trait is sealed.
 pub trait CaKey: IndexKey + private::Sealed {
@@ -214,7 +214,7 @@ impl TextSlot {
 ///
 /// # Safety
 /// The object is initialised and not reclaimed during `'k`.
-pub(super) unsafe fn bytes_of<'k>(object: *mut u8) -> &'k [u8] {
+pub(crate) unsafe fn bytes_of<'k>(object: *mut u8) -> &'k [u8] {
     // SAFETY: our contract: the length lies in front of the bytes.
     unsafe {
         let len = touch(object).cast::<u64>().read() as usize;
@@ -340,7 +340,7 @@ impl CaKey for [u8] {
 }
 
 /// The word of a slot's object.
-pub(super) fn object_word<K: CaKey + ?Sized>(slot: K::Slot) -> Option<Word> {
+pub(crate) fn object_word<K: CaKey + ?Sized>(slot: K::Slot) -> Option<Word> {
     K::object(slot).map(Word::key)
 }
 

@@ -112,20 +112,20 @@
 
 mod adapt;
 pub mod build;
-mod bulk;
-mod change;
-mod check;
+pub(crate) mod bulk;
+pub(crate) mod change;
+pub(crate) mod check;
 mod collect;
 mod ends;
 pub mod key;
-mod node;
-mod objects;
-mod observe;
+pub(crate) mod node;
+pub(crate) mod objects;
+pub(crate) mod observe;
 mod ops;
-mod route;
+pub(crate) mod route;
 mod scan;
-mod search;
-mod word;
+pub(crate) mod search;
+pub(crate) mod word;
 
 pub use key::CaKey;
 pub use scan::Range;
@@ -184,7 +184,7 @@ unsafe impl<K: CaKey + ?Sized, P: Placement, B: Build> Algorithm for Ca<K, P, B>
     type Placement = P;
     type At<Q: Placement> = Ca<K, Q, B>;
     const NAME: &'static str = "CaTree";
-    const OBJECTS: &'static [NodeLayout] = objects::kinds::<K>();
+    const OBJECTS: &'static [NodeLayout] = objects::kinds::<K, objects::Latched>();
 
     fn new(frame: Frame) -> Result<Self, AllocError> {
         let () = B::SOUND;
@@ -304,7 +304,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ended for Ca<K, P, B> {
 impl<K: CaKey + ?Sized, P: Placement, B: Build> Atomic for Ca<K, P, B> {
     fn collect_range<'g>(
         &'g self,
-        bounds: AlgorithmBounds<'_, Self>,
+        bounds: AlgorithmBounds<'g, Self>,
         guard: &'g Guard,
     ) -> Result<Vec<(K::Ref<'g>, u64)>, AllocError> {
         self.collect(bounds, guard)
@@ -323,4 +323,4 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Updating for Ca<K, P, B> {
 }
 
 #[cfg(all(test, not(any(silvics_loom, silvics_shuttle))))]
-mod tests;
+pub(crate) mod tests;

@@ -34,7 +34,7 @@ struct Head {
 const HEAD: usize = size_of::<Head>();
 
 /// The layout of the smallest inner node.
-pub(super) const INNER: NodeLayout = NodeLayout {
+pub(crate) const INNER: NodeLayout = NodeLayout {
     kind: "inner",
     size: LINE,
     align: 8,
@@ -43,7 +43,7 @@ pub(super) const INNER: NodeLayout = NodeLayout {
 };
 
 /// The layout of the smallest leaf.
-pub(super) const LEAF: NodeLayout = NodeLayout {
+pub(crate) const LEAF: NodeLayout = NodeLayout {
     kind: "leaf",
     size: LINE,
     align: 8,
@@ -62,7 +62,7 @@ const fn entry_bytes<K: CaKey + ?Sized>() -> usize {
 }
 
 /// The bytes of a node with room for some entries: whole lines, so that it begins at one.
-pub(super) const fn bytes<K: CaKey + ?Sized>(capacity: usize) -> usize {
+pub(crate) const fn bytes<K: CaKey + ?Sized>(capacity: usize) -> usize {
     (HEAD + capacity * entry_bytes::<K>()).next_multiple_of(LINE)
 }
 
@@ -72,12 +72,12 @@ const fn capacity_of<K: CaKey + ?Sized>(lines: usize) -> usize {
 }
 
 /// The most entries of a node.
-pub(super) const fn max_entries<K: CaKey + ?Sized>() -> usize {
+pub(crate) const fn max_entries<K: CaKey + ?Sized>() -> usize {
     if cfg!(silvics_shuttle) { 3 } else { capacity_of::<K>(MAX_LINES) }
 }
 
 /// The room of a node that is made for some entries, with a line for others if it `grows`.
-pub(super) const fn room_for<K: CaKey + ?Sized>(entries: usize, grows: bool) -> usize {
+pub(crate) const fn room_for<K: CaKey + ?Sized>(entries: usize, grows: bool) -> usize {
     let bytes = HEAD + entries * entry_bytes::<K>();
     let lines = bytes.div_ceil(LINE) + if grows { 1 } else { 0 };
     let capacity = capacity_of::<K>(lines);
@@ -86,12 +86,12 @@ pub(super) const fn room_for<K: CaKey + ?Sized>(entries: usize, grows: bool) -> 
 }
 
 /// The room of a node that replaces a full one with room for `capacity` entries.
-pub(super) const fn more<K: CaKey + ?Sized>(capacity: usize) -> usize {
+pub(crate) const fn more<K: CaKey + ?Sized>(capacity: usize) -> usize {
     room_for::<K>(capacity + 1 + capacity / 8, false)
 }
 
 /// A container node that is not reclaimed during `'g`.
-pub(super) struct NodeRef<'g, K: CaKey + ?Sized> {
+pub(crate) struct NodeRef<'g, K: CaKey + ?Sized> {
     word: Word,
     marker: PhantomData<&'g K>,
 }
@@ -108,7 +108,7 @@ impl<'g, K: CaKey + ?Sized> NodeRef<'g, K> {
     /// The word leads to a container node of such keys that is initialised and not reclaimed during
     /// `'g`.
     #[inline(always)]
-    pub(super) unsafe fn new(word: Word) -> Self {
+    pub(crate) unsafe fn new(word: Word) -> Self {
         Self { word, marker: PhantomData }
     }
 
@@ -116,7 +116,7 @@ impl<'g, K: CaKey + ?Sized> NodeRef<'g, K> {
     ///
     /// # Safety
     /// `word` leads to as many bytes as [`bytes`] says for its capacity, which nobody else has.
-    pub(super) unsafe fn init(word: Word) -> Self {
+    pub(crate) unsafe fn init(word: Word) -> Self {
         // SAFETY: our contract: there is room for all fields.
         unsafe {
             let node = Self::new(word);
@@ -133,15 +133,15 @@ impl<'g, K: CaKey + ?Sized> NodeRef<'g, K> {
         }
     }
 
-    pub(super) fn word(self) -> Word {
+    pub(crate) fn word(self) -> Word {
         self.word
     }
 
-    pub(super) fn is_leaf(self) -> bool {
+    pub(crate) fn is_leaf(self) -> bool {
         self.word.kind() == Kind::Leaf
     }
 
-    pub(super) fn capacity(self) -> usize {
+    pub(crate) fn capacity(self) -> usize {
         self.word.capacity()
     }
 
@@ -153,12 +153,12 @@ impl<'g, K: CaKey + ?Sized> NodeRef<'g, K> {
 
     /// The number of entries or children.
     #[inline(always)]
-    pub(super) fn len(self) -> usize {
+    pub(crate) fn len(self) -> usize {
         // Relaxed, as all accesses of a node: the lock of the base node orders them.
         (self.head().len.load(Ordering::Relaxed) as usize).min(self.capacity())
     }
 
-    pub(super) fn set_len(self, len: usize) {
+    pub(crate) fn set_len(self, len: usize) {
         debug_assert!(len <= self.capacity());
         self.head().len.store(len as u64, Ordering::Relaxed);
     }
@@ -178,19 +178,19 @@ impl<'g, K: CaKey + ?Sized> NodeRef<'g, K> {
     }
 
     #[inline(always)]
-    pub(super) fn key(self, at: usize) -> K::Slot {
+    pub(crate) fn key(self, at: usize) -> K::Slot {
         // SAFETY: N1: a node has a key for each entry that it has room for. It is not reclaimed
         // during `'g`.
         K::load(unsafe { &*self.key_place(at) })
     }
 
-    pub(super) fn set_key(self, at: usize, slot: K::Slot) {
+    pub(crate) fn set_key(self, at: usize, slot: K::Slot) {
         // SAFETY: as in `key`.
         K::store(unsafe { &*self.key_place(at) }, slot);
     }
 
     #[inline(always)]
-    pub(super) fn value(self, at: usize) -> u64 {
+    pub(crate) fn value(self, at: usize) -> u64 {
         debug_assert!(self.is_leaf());
         // SAFETY: N1: a leaf has a value for each entry that it has room for. It is not reclaimed
         // during `'g`.
@@ -198,7 +198,7 @@ impl<'g, K: CaKey + ?Sized> NodeRef<'g, K> {
     }
 
     #[inline(always)]
-    pub(super) fn set_value(self, at: usize, value: u64) {
+    pub(crate) fn set_value(self, at: usize, value: u64) {
         debug_assert!(self.is_leaf());
         // SAFETY: as in `value`.
         unsafe { &*self.word_place::<AtomicU64>(at) }.store(value, Ordering::Relaxed);
@@ -206,7 +206,7 @@ impl<'g, K: CaKey + ?Sized> NodeRef<'g, K> {
 
     /// The place of a child.
     #[inline(always)]
-    pub(super) fn child_place(self, at: usize) -> &'g Place {
+    pub(crate) fn child_place(self, at: usize) -> &'g Place {
         debug_assert!(!self.is_leaf());
         // SAFETY: N1: an inner node has a place for each child that it has room for. It is not
         // reclaimed during `'g`.
@@ -214,13 +214,13 @@ impl<'g, K: CaKey + ?Sized> NodeRef<'g, K> {
     }
 
     #[inline(always)]
-    pub(super) fn child(self, at: usize) -> Word {
+    pub(crate) fn child(self, at: usize) -> Word {
         self.child_place(at).word()
     }
 
     /// Prefetches the keys of a node. A search reads some lines of them, one after the other.
     #[inline(always)]
-    pub(super) fn prefetch_keys(word: Word) {
+    pub(crate) fn prefetch_keys(word: Word) {
         let bytes = HEAD + word.capacity() * size_of::<K::Place>();
         for line in (0..bytes).step_by(LINE) {
             prefetch(word.address().wrapping_byte_add(line));
@@ -228,7 +228,7 @@ impl<'g, K: CaKey + ?Sized> NodeRef<'g, K> {
     }
 
     /// Copies the entries `from..` of another node behind those that this one has.
-    pub(super) fn append(self, other: NodeRef<'_, K>, entries: std::ops::Range<usize>) {
+    pub(crate) fn append(self, other: NodeRef<'_, K>, entries: std::ops::Range<usize>) {
         let mut len = self.len();
         for at in entries {
             self.set_key(len, other.key(at));
@@ -257,7 +257,7 @@ impl<'g, K: CaKey + ?Sized> NodeRef<'g, K> {
     }
 
     /// Puts an entry at a position. The leaf has room.
-    pub(super) fn insert(self, at: usize, (key, value): (K::Slot, u64)) {
+    pub(crate) fn insert(self, at: usize, (key, value): (K::Slot, u64)) {
         let len = self.shift_up(at);
         self.set_key(at, key);
         self.set_value(at, value);
@@ -265,7 +265,7 @@ impl<'g, K: CaKey + ?Sized> NodeRef<'g, K> {
     }
 
     /// Puts a child at a position, and the bound before it. The inner node has room.
-    pub(super) fn insert_child(self, at: usize, (bound, child): (K::Slot, Word)) {
+    pub(crate) fn insert_child(self, at: usize, (bound, child): (K::Slot, Word)) {
         let len = self.shift_up(at);
         self.set_key(at, bound);
         self.child_place(at).link(child);
@@ -273,7 +273,7 @@ impl<'g, K: CaKey + ?Sized> NodeRef<'g, K> {
     }
 
     /// Removes the entry or the child at a position.
-    pub(super) fn remove(self, at: usize) {
+    pub(crate) fn remove(self, at: usize) {
         let len = self.len() - 1;
         for entry in at..len {
             self.set_key(entry, self.key(entry + 1));
@@ -287,7 +287,7 @@ impl<'g, K: CaKey + ?Sized> NodeRef<'g, K> {
     }
 
     /// The bytes that a search reads before it goes on with a child, or ends with an entry.
-    pub(super) fn looked_at(self, at: usize) -> impl Iterator<Item = Read> {
+    pub(crate) fn looked_at(self, at: usize) -> impl Iterator<Item = Read> {
         let (layout, why): (&'static NodeLayout, _) =
             if self.is_leaf() { (&LEAF, Why::Found) } else { (&INNER, Why::Step) };
         // A search for an absent key may end behind the last entry.
@@ -303,14 +303,14 @@ impl<'g, K: CaKey + ?Sized> NodeRef<'g, K> {
         .into_iter()
     }
 
-    pub(super) fn placed(self) -> Placed {
+    pub(crate) fn placed(self) -> Placed {
         let layout = if self.is_leaf() { &LEAF } else { &INNER };
         let (address, bytes) = (self.word.address().addr(), bytes::<K>(self.capacity()));
         Placed { layout, address, before: 0, bytes }
     }
 
     /// The memory of the node.
-    pub(super) fn extent(word: Word) -> (NonNull<u8>, usize) {
+    pub(crate) fn extent(word: Word) -> (NonNull<u8>, usize) {
         (word.object(), bytes::<K>(word.capacity()))
     }
 }

@@ -1,4 +1,5 @@
-//! The memory of all objects.
+//! The memory of all objects. The lock-free tree ([`crate::lfca`]) has its own nodes above the same
+//! containers: see [`Upper`].
 
 use super::key::{CaKey, LENGTH_BYTES};
 use super::node::{self, INNER, LEAF, NodeRef};
@@ -11,11 +12,12 @@ use crate::memory::Memory;
 use crate::memory::late::{LatePools, PoolSet};
 use silvics_layout::{Field, NodeLayout, Placed};
 use silvics_pool::{AllocError, BytesAlloc, BytesPool, Config, Placement, PoolStats};
+use silvics_sync::version::VersionLock;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 /// The layout of the shortest key: the length, then the bytes.
-pub(super) const KEY: NodeLayout = NodeLayout {
+pub(crate) const KEY: NodeLayout = NodeLayout {
     kind: "key",
     size: LENGTH_BYTES,
     align: 8,
@@ -23,37 +25,75 @@ pub(super) const KEY: NodeLayout = NodeLayout {
     found: &[Field::new("key", 0, LENGTH_BYTES)],
 };
 
-/// The kinds of objects.
-pub(super) const KINDS: &[NodeLayout] = &[ROUTE, BASE, INNER, LEAF, KEY];
+/// The nodes above the containers of a tree.
+pub(crate) trait Upper<K: CaKey + ?Sized>: 'static {
+    /// The kinds of objects: route nodes, base nodes, [`INNER`], [`LEAF`], then joins if there are
+    /// any, then [`KEY`].
+    const KINDS: &'static [NodeLayout];
 
-/// The pools, in the order of [`KINDS`]. A retired word says of which kind its object is.
-struct Pools<K: ?Sized, P: Placement> {
+    /// The bytes of a route node, a base node or a join.
+    fn bytes(kind: Kind) -> usize;
+
+    /// Adds the objects that such a node owns, and those below it.
+    ///
+    /// # Safety
+    /// Nobody else has an object of the tree. The word leads to such a node.
+    unsafe fn below(word: Word, open: &mut Vec<Word>);
+}
+
+/// The nodes of [`CaTree`](crate::CaTree).
+pub(crate) struct Latched;
+
+impl<K: CaKey + ?Sized> Upper<K> for Latched {
+    const KINDS: &'static [NodeLayout] = &[ROUTE, BASE, INNER, LEAF, KEY];
+
+    fn bytes(kind: Kind) -> usize {
+        if kind == Kind::Base { BASE_BYTES } else { size_of::<Route<K>>() }
+    }
+
+    unsafe fn below(word: Word, open: &mut Vec<Word>) {
+        // SAFETY: our contract.
+        unsafe {
+            if word.kind() == Kind::Base {
+                open.push(BaseRef::new(word).get().container.word());
+            } else {
+                let route = RouteRef::<K>::new(word);
+                open.extend([false, true].map(|right| route.child(right).word()));
+                open.extend(K::object(route.bound()).map(Word::key));
+            }
+        }
+    }
+}
+
+/// The pools, in the order of [`Upper::KINDS`]. A retired word says of which kind its object is.
+struct Pools<K: ?Sized, P: Placement, U> {
     pools: Vec<P::Bytes>,
-    marker: PhantomData<fn(&K)>,
+    marker: PhantomData<fn(&K, U)>,
 }
 
 /// The number of a kind's pool.
-fn number(kind: Kind) -> usize {
+fn number<K: CaKey + ?Sized, U: Upper<K>>(kind: Kind) -> usize {
     match kind {
         Kind::Route | Kind::None => 0,
         Kind::Base => 1,
         Kind::Inner => 2,
         Kind::Leaf => 3,
-        Kind::Key => 4,
+        Kind::Join => 4,
+        Kind::Key => U::KINDS.len() - 1,
     }
 }
 
 /// The kinds that trees of such keys have.
-pub(super) const fn kinds<K: CaKey + ?Sized>() -> &'static [NodeLayout] {
-    if K::HAS_OBJECTS { KINDS } else { KINDS.split_at(4).0 }
+pub(crate) const fn kinds<K: CaKey + ?Sized, U: Upper<K>>() -> &'static [NodeLayout] {
+    if K::HAS_OBJECTS { U::KINDS } else { U::KINDS.split_at(U::KINDS.len() - 1).0 }
 }
 
 // SAFETY: the pools may be shared by all threads. `free` gives an object to the pool of its kind:
 // the word says of which kind it is (N1, R1), and the word or the object says how many bytes it
 // has.
-unsafe impl<K: CaKey + ?Sized, P: Placement> PoolSet for Pools<K, P> {
+unsafe impl<K: CaKey + ?Sized, P: Placement, U: Upper<K>> PoolSet for Pools<K, P, U> {
     type Placement = P;
-    const KINDS: &'static [NodeLayout] = kinds::<K>();
+    const KINDS: &'static [NodeLayout] = kinds::<K, U>();
 
     fn new(config: &Config) -> Self {
         let pools = Self::KINDS.iter().map(|of| P::Bytes::new(of.kind, config)).collect();
@@ -64,8 +104,7 @@ unsafe impl<K: CaKey + ?Sized, P: Placement> PoolSet for Pools<K, P> {
         let word = Word::from_raw(object);
         let object = word.object();
         match word.kind() {
-            Kind::Route | Kind::None => (object, size_of::<Route<K>>()),
-            Kind::Base => (object, BASE_BYTES),
+            Kind::Route | Kind::Base | Kind::Join | Kind::None => (object, U::bytes(word.kind())),
             Kind::Inner | Kind::Leaf => NodeRef::<K>::extent(word),
             // SAFETY: our contract: the object is not reclaimed. Its length never changes.
             Kind::Key => (object, LENGTH_BYTES + unsafe { object.cast::<u64>().read() } as usize),
@@ -76,7 +115,7 @@ unsafe impl<K: CaKey + ?Sized, P: Placement> PoolSet for Pools<K, P> {
         // SAFETY: our contract.
         unsafe {
             let (memory, bytes) = Self::extent(object);
-            self.pools[number(Word::from_raw(object).kind())].free(memory, bytes);
+            self.pools[number::<K, U>(Word::from_raw(object).kind())].free(memory, bytes);
         }
     }
 
@@ -90,29 +129,31 @@ unsafe impl<K: CaKey + ?Sized, P: Placement> PoolSet for Pools<K, P> {
 }
 
 /// The objects of a tree, and those that wait to be freed.
-pub(super) struct Objects<K: CaKey + ?Sized, P: Placement>(LatePools<Pools<K, P>>);
+pub(crate) struct Objects<K: CaKey + ?Sized, P: Placement, U: Upper<K> = Latched>(
+    LatePools<Pools<K, P, U>>,
+);
 
-impl<K: CaKey + ?Sized, P: Placement> Objects<K, P> {
-    pub(super) fn new(frame: Frame) -> Result<Self, AllocError> {
+impl<K: CaKey + ?Sized, P: Placement, U: Upper<K>> Objects<K, P, U> {
+    pub(crate) fn new(frame: Frame) -> Result<Self, AllocError> {
         LatePools::new(frame).map(Self)
     }
 
     #[inline(always)]
-    pub(super) fn frame(&self) -> &Frame {
+    pub(crate) fn frame(&self) -> &Frame {
         &self.0.frame
     }
 
-    pub(super) fn memory(&self) -> &dyn Memory {
+    pub(crate) fn memory(&self) -> &dyn Memory {
         &self.0
     }
 
-    pub(super) fn memory_mut(&mut self) -> &mut dyn Memory {
+    pub(crate) fn memory_mut(&mut self) -> &mut dyn Memory {
         &mut self.0
     }
 
     fn alloc(&self, kind: Kind, bytes: usize, may: May<'_>) -> Result<NonNull<u8>, AllocError> {
-        let number = number(kind);
-        let of = |pools: &Pools<K, P>| pools.pools[number].alloc(bytes);
+        let number = number::<K, U>(kind);
+        let of = |pools: &Pools<K, P, U>| pools.pools[number].alloc(bytes);
         match may {
             May::Flush(guard) => self.0.alloc((number, BytesPool::slot(bytes)), of, guard),
             May::Fail => {
@@ -126,7 +167,7 @@ impl<K: CaKey + ?Sized, P: Placement> Objects<K, P> {
     ///
     /// # Safety
     /// No new reader can reach the object. It is retired once.
-    pub(super) unsafe fn retire(&self, word: Word, guard: &Guard) {
+    pub(crate) unsafe fn retire(&self, word: Word, guard: &Guard) {
         // SAFETY: our contract.
         unsafe { self.0.retire(word.into_raw(), guard) };
     }
@@ -135,7 +176,7 @@ impl<K: CaKey + ?Sized, P: Placement> Objects<K, P> {
     ///
     /// # Safety
     /// Nobody else has the object. It is freed once.
-    pub(super) unsafe fn free(&self, word: Word) {
+    pub(crate) unsafe fn free(&self, word: Word) {
         // SAFETY: our contract.
         unsafe { self.0.free(word.into_raw()) };
     }
@@ -144,7 +185,7 @@ impl<K: CaKey + ?Sized, P: Placement> Objects<K, P> {
     ///
     /// # Safety
     /// Nobody else has an object of it. Each is freed once.
-    pub(super) unsafe fn free_all(&self, root: Word) {
+    pub(crate) unsafe fn free_all(&self, root: Word) {
         let mut open = vec![root];
         while let Some(word) = open.pop() {
             // SAFETY: our contract.
@@ -152,12 +193,7 @@ impl<K: CaKey + ?Sized, P: Placement> Objects<K, P> {
                 match word.kind() {
                     Kind::None => continue,
                     Kind::Key => {}
-                    Kind::Route => {
-                        let route = RouteRef::<K>::new(word);
-                        open.extend([false, true].map(|right| route.child(right).word()));
-                        open.extend(K::object(route.bound()).map(Word::key));
-                    }
-                    Kind::Base => open.push(BaseRef::new(word).get().container.word()),
+                    Kind::Route | Kind::Base | Kind::Join => U::below(word, &mut open),
                     Kind::Inner => {
                         let node = NodeRef::<K>::new(word);
                         open.extend((0..node.len()).map(|at| node.child(at)));
@@ -178,7 +214,7 @@ impl<K: CaKey + ?Sized, P: Placement> Objects<K, P> {
 
 /// The remedy of an allocation if memory is short.
 #[derive(Clone, Copy)]
-pub(super) enum May<'g> {
+pub(crate) enum May<'g> {
     /// Flush what this thread has retired, and try again.
     Flush(&'g Guard),
     /// Fail: the caller can do without.
@@ -186,19 +222,19 @@ pub(super) enum May<'g> {
 }
 
 /// Objects that are made for a change. Dropping the list frees them.
-pub(super) struct Fresh<'t, K: CaKey + ?Sized, P: Placement> {
-    objects: &'t Objects<K, P>,
+pub(crate) struct Fresh<'t, K: CaKey + ?Sized, P: Placement, U: Upper<K> = Latched> {
+    objects: &'t Objects<K, P, U>,
     may: May<'t>,
     words: Vec<Word>,
 }
 
-impl<'t, K: CaKey + ?Sized, P: Placement> Fresh<'t, K, P> {
-    pub(super) fn new(objects: &'t Objects<K, P>, may: May<'t>) -> Self {
+impl<'t, K: CaKey + ?Sized, P: Placement, U: Upper<K>> Fresh<'t, K, P, U> {
+    pub(crate) fn new(objects: &'t Objects<K, P, U>, may: May<'t>) -> Self {
         Self { objects, may, words: Vec::new() }
     }
 
     /// Allocates an object, which `init` initialises, and whose word it returns.
-    fn add(
+    pub(crate) fn add(
         &mut self,
         kind: Kind,
         bytes: usize,
@@ -211,7 +247,7 @@ impl<'t, K: CaKey + ?Sized, P: Placement> Fresh<'t, K, P> {
     }
 
     /// A container node without entries.
-    pub(super) fn node(
+    pub(crate) fn node(
         &mut self,
         is_leaf: bool,
         capacity: usize,
@@ -226,29 +262,8 @@ impl<'t, K: CaKey + ?Sized, P: Placement> Fresh<'t, K, P> {
         Ok(unsafe { NodeRef::new(word) })
     }
 
-    pub(super) fn base(&mut self, container: Word) -> Result<Word, AllocError> {
-        self.add(Kind::Base, BASE_BYTES, |object| {
-            // SAFETY: fresh memory of the base node's size.
-            unsafe { object.cast::<Base>().write(Base::new(container)) };
-            Word::base(object)
-        })
-    }
-
-    pub(super) fn route(
-        &mut self,
-        left: Word,
-        bound: K::Slot,
-        right: Word,
-    ) -> Result<Word, AllocError> {
-        self.add(Kind::Route, size_of::<Route<K>>(), |object| {
-            // SAFETY: fresh memory of the route node's size.
-            unsafe { object.cast::<Route<K>>().write(Route::new(left, bound, right)) };
-            Word::route(object)
-        })
-    }
-
     /// The slot of a key, with an object if it needs one.
-    pub(super) fn key(&mut self, key: K::Ref<'_>, is_bound: bool) -> Result<K::Slot, AllocError> {
+    pub(crate) fn key(&mut self, key: K::Ref<'_>, is_bound: bool) -> Result<K::Slot, AllocError> {
         let bytes = K::object_bytes(key, is_bound);
         if bytes == 0 {
             // SAFETY: the key needs no object.
@@ -264,12 +279,37 @@ impl<'t, K: CaKey + ?Sized, P: Placement> Fresh<'t, K, P> {
     }
 
     /// The objects are linked.
-    pub(super) fn linked(mut self) {
+    pub(crate) fn linked(mut self) {
         self.words.clear();
     }
 }
 
-impl<K: CaKey + ?Sized, P: Placement> Drop for Fresh<'_, K, P> {
+impl<K: CaKey + ?Sized, P: Placement> Fresh<'_, K, P> {
+    pub(crate) fn base(&mut self, container: Word) -> Result<Word, AllocError> {
+        self.add(Kind::Base, BASE_BYTES, |object| {
+            // SAFETY: fresh memory of the base node's size.
+            unsafe { object.cast::<Base>().write(Base::new(container)) };
+            Word::base(object)
+        })
+    }
+
+    pub(crate) fn route(
+        &mut self,
+        left: Word,
+        bound: K::Slot,
+        right: Word,
+    ) -> Result<Word, AllocError> {
+        self.add(Kind::Route, size_of::<Route<K>>(), |object| {
+            // SAFETY: fresh memory of the route node's size.
+            unsafe {
+                object.cast::<Route<K>>().write(Route::new(VersionLock::new(), left, bound, right));
+            }
+            Word::route(object)
+        })
+    }
+}
+
+impl<K: CaKey + ?Sized, P: Placement, U: Upper<K>> Drop for Fresh<'_, K, P, U> {
     fn drop(&mut self) {
         for word in &self.words {
             // SAFETY: the object was made for this change and never linked, so nobody else has it.
@@ -282,7 +322,7 @@ impl<K: CaKey + ?Sized, P: Placement> Drop for Fresh<'_, K, P> {
 ///
 /// # Safety
 /// The object is initialised and not reclaimed during the call.
-pub(super) unsafe fn placed_key(object: NonNull<u8>) -> Placed {
+pub(crate) unsafe fn placed_key(object: NonNull<u8>) -> Placed {
     // SAFETY: our contract.
     let len = unsafe { object.cast::<u64>().read() } as usize;
     let address = object.as_ptr().addr();

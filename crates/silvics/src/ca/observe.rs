@@ -15,32 +15,34 @@ use silvics_sync::atomic::{AtomicU64, Ordering};
 /// them.
 ///
 /// All accesses are Relaxed: the numbers lead to no other data.
-pub(super) struct Changes {
+pub(crate) struct Changes {
     splits: AtomicU64,
     joins: AtomicU64,
 }
 
 impl Changes {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { splits: AtomicU64::new(0), joins: AtomicU64::new(0) }
     }
 
-    pub(super) fn count_split(&self) {
+    pub(crate) fn count_split(&self) {
         self.splits.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn count_join(&self) {
+    pub(crate) fn count_join(&self) {
         self.joins.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The changes so far, of a shape without nodes.
+    pub(crate) fn so_far(&self) -> Adaptation {
+        let [splits, joins] = [&self.splits, &self.joins].map(|n| n.load(Ordering::Relaxed));
+        Adaptation { splits, joins, ..Adaptation::default() }
     }
 }
 
 impl<K: CaKey + ?Sized, P: Placement, B: Build> Adapting for Ca<K, P, B> {
     fn adaptation(&self, _guard: &Guard) -> Adaptation {
-        let mut found = Adaptation {
-            splits: self.changes.splits.load(Ordering::Relaxed),
-            joins: self.changes.joins.load(Ordering::Relaxed),
-            ..Adaptation::default()
-        };
+        let mut found = self.changes.so_far();
         // The subtrees that are still to be seen. The first one in key order is last.
         let mut rest = vec![(self.root.word(), 0)];
         while let Some((word, depth)) = rest.pop() {

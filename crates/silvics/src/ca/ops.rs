@@ -1,8 +1,9 @@
 //! Lookups and `update`: the way to a base node, and the work under its lock.
 
 use super::build::Build;
+use super::bulk::check_len;
 use super::change::{Container, Path};
-use super::key::{CaKey, MAX_BYTES};
+use super::key::CaKey;
 use super::route::{BaseRef, RouteRef};
 use super::search::{Locked, Seen, Torn, order, value_of};
 use super::word::{Kind, Place};
@@ -214,7 +215,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
             (Step::Keep, _) | (Step::Take, None) => {}
             (Step::Put(value), Some(found)) => found.leaf.set_value(found.at, value),
             (Step::Put(value), None) => {
-                Self::check_len(K::shorten(key))?;
+                check_len::<K>(K::shorten(key))?;
                 container.insert(found.as_ref(), path, (key, value))?;
                 len.add(1);
             }
@@ -224,14 +225,5 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
             }
         }
         Ok(state)
-    }
-
-    /// Fails if a key is too long.
-    pub(super) fn check_len(key: K::Ref<'_>) -> Result<(), AllocError> {
-        let bytes = K::len(key);
-        if K::HAS_OBJECTS && bytes > MAX_BYTES {
-            return Err(AllocError::KeyLength { bytes, limit: MAX_BYTES });
-        }
-        Ok(())
     }
 }

@@ -1,4 +1,5 @@
-//! Base nodes and route nodes.
+//! Base nodes and route nodes. The lock-free tree ([`crate::lfca`]) has route nodes without a
+//! lock.
 
 use super::key::CaKey;
 use super::word::{Place, Word};
@@ -11,10 +12,10 @@ use std::marker::PhantomData;
 use std::mem::offset_of;
 
 /// A base node: a container under a lock.
-pub(super) struct Base {
-    pub(super) lock: VersionLock,
+pub(crate) struct Base {
+    pub(crate) lock: VersionLock,
     /// The root of the container, or nothing if it is empty.
-    pub(super) container: Place,
+    pub(crate) container: Place,
     /// The contention that its lock has seen. It changes under the lock.
     statistics: AtomicI64,
     /// The writes since it was made. They are counted under the lock.
@@ -22,10 +23,10 @@ pub(super) struct Base {
 }
 
 /// The bytes of a base node: it has a line of its own.
-pub(super) const BASE_BYTES: usize = size_of::<Base>().next_multiple_of(64);
+pub(crate) const BASE_BYTES: usize = size_of::<Base>().next_multiple_of(64);
 
 /// The layout of a base node.
-pub(super) const BASE: NodeLayout = NodeLayout {
+pub(crate) const BASE: NodeLayout = NodeLayout {
     kind: "base",
     size: BASE_BYTES,
     align: 8,
@@ -37,7 +38,7 @@ pub(super) const BASE: NodeLayout = NodeLayout {
 };
 
 impl Base {
-    pub(super) fn new(container: Word) -> Self {
+    pub(crate) fn new(container: Word) -> Self {
         Self {
             lock: VersionLock::new(),
             container: Place::new(container),
@@ -47,11 +48,11 @@ impl Base {
     }
 
     /// The contention that the lock has seen.
-    pub(super) fn statistics(&self) -> i64 {
+    pub(crate) fn statistics(&self) -> i64 {
         self.statistics.load(Ordering::Relaxed) // Relaxed: it changes under the lock
     }
 
-    pub(super) fn set_statistics(&self, statistics: i64) {
+    pub(crate) fn set_statistics(&self, statistics: i64) {
         self.statistics.store(statistics, Ordering::Relaxed); // Relaxed: it changes under the lock
     }
 
@@ -61,27 +62,27 @@ impl Base {
     }
 
     /// Counts a write, and returns the number of those before it.
-    pub(super) fn count_write(&self) -> u64 {
+    pub(crate) fn count_write(&self) -> u64 {
         let writes = self.writes();
         self.writes.store(writes.wrapping_add(1), Ordering::Relaxed);
         writes
     }
 
     /// The bytes that a search reads.
-    pub(super) fn looked_at(&self) -> impl Iterator<Item = Read> {
+    pub(crate) fn looked_at(&self) -> impl Iterator<Item = Read> {
         let (layout, base): (&'static NodeLayout, _) =
             (&BASE, std::ptr::from_ref(self).cast::<u8>());
         layout.search.iter().map(move |of| layout.read(base, of.offset, of.bytes, Why::Step))
     }
 
-    pub(super) fn placed(&self) -> Placed {
+    pub(crate) fn placed(&self) -> Placed {
         Placed::new(&BASE, std::ptr::from_ref(self).addr())
     }
 }
 
 /// A base node that is not reclaimed during `'g`.
 #[derive(Clone, Copy)]
-pub(super) struct BaseRef<'g> {
+pub(crate) struct BaseRef<'g> {
     word: Word,
     marker: PhantomData<&'g Base>,
 }
@@ -89,89 +90,99 @@ pub(super) struct BaseRef<'g> {
 impl<'g> BaseRef<'g> {
     /// # Safety
     /// The word leads to a base node that is initialised and not reclaimed during `'g`.
-    pub(super) unsafe fn new(word: Word) -> Self {
+    pub(crate) unsafe fn new(word: Word) -> Self {
         Self { word, marker: PhantomData }
     }
 
-    pub(super) fn word(self) -> Word {
+    pub(crate) fn word(self) -> Word {
         self.word
     }
 
     #[inline(always)]
-    pub(super) fn get(self) -> &'g Base {
+    pub(crate) fn get(self) -> &'g Base {
         // SAFETY: R1: the contract of `new`.
         unsafe { &*touch(self.word.address()).cast::<Base>() }
     }
 }
 
 /// A route node: keys smaller than its bound go left.
-pub(super) struct Route<K: CaKey + ?Sized> {
+pub(crate) struct Route<K: CaKey + ?Sized, L = VersionLock> {
     /// The lock of the children. It is obsolete when the node is no longer linked.
-    pub(super) lock: VersionLock,
-    pub(super) children: [Place; 2],
+    pub(crate) lock: L,
+    pub(crate) children: [Place; 2],
     bound: K::Place,
 }
 
-/// The layout of a route node of `u64` keys.
-pub(super) const ROUTE: NodeLayout = NodeLayout {
-    kind: "route",
-    size: size_of::<Route<u64>>(),
-    align: 8,
-    search: &[
-        Field::new("bound", offset_of!(Route<u64>, bound), 8),
-        Field::links("children", offset_of!(Route<u64>, children), 2),
-    ],
-    found: &[],
-};
-
-impl<K: CaKey + ?Sized> Route<K> {
-    pub(super) fn new(left: Word, bound: K::Slot, right: Word) -> Self {
-        let children = [Place::new(left), Place::new(right)];
-        Self { lock: VersionLock::new(), children, bound: K::place(bound) }
+/// The layout of a route node of `u64` keys with such a lock.
+pub(crate) const fn route_layout<L>() -> NodeLayout {
+    NodeLayout {
+        kind: "route",
+        size: size_of::<Route<u64, L>>(),
+        align: 8,
+        search: const {
+            &[
+                Field::new("bound", offset_of!(Route<u64, L>, bound), 8),
+                Field::links("children", offset_of!(Route<u64, L>, children), 2),
+            ]
+        },
+        found: &[],
     }
 }
 
-/// A route node that is not reclaimed during `'g`.
-pub(super) struct RouteRef<'g, K: CaKey + ?Sized> {
-    word: Word,
-    marker: PhantomData<&'g K>,
+/// The layout of a route node of `u64` keys.
+pub(crate) const ROUTE: NodeLayout = route_layout::<VersionLock>();
+
+impl<K: CaKey + ?Sized, L> Route<K, L> {
+    pub(crate) fn new(lock: L, left: Word, bound: K::Slot, right: Word) -> Self {
+        let children = [Place::new(left), Place::new(right)];
+        Self { lock, children, bound: K::place(bound) }
+    }
 }
 
-impl<K: CaKey + ?Sized> Clone for RouteRef<'_, K> {
+/// A route node has a key and a lock.
+type Marker<'g, K, L> = PhantomData<(&'g K, fn(L))>;
+
+/// A route node that is not reclaimed during `'g`.
+pub(crate) struct RouteRef<'g, K: CaKey + ?Sized, L = VersionLock> {
+    word: Word,
+    marker: Marker<'g, K, L>,
+}
+
+impl<K: CaKey + ?Sized, L> Clone for RouteRef<'_, K, L> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<K: CaKey + ?Sized> Copy for RouteRef<'_, K> {}
+impl<K: CaKey + ?Sized, L> Copy for RouteRef<'_, K, L> {}
 
-impl<'g, K: CaKey + ?Sized> RouteRef<'g, K> {
+impl<'g, K: CaKey + ?Sized, L: 'g> RouteRef<'g, K, L> {
     /// # Safety
-    /// The word leads to a route node of such keys that is initialised and not reclaimed during
-    /// `'g`.
-    pub(super) unsafe fn new(word: Word) -> Self {
+    /// The word leads to a route node of such keys, with such a lock, that is initialised and not
+    /// reclaimed during `'g`.
+    pub(crate) unsafe fn new(word: Word) -> Self {
         Self { word, marker: PhantomData }
     }
 
-    pub(super) fn word(self) -> Word {
+    pub(crate) fn word(self) -> Word {
         self.word
     }
 
     #[inline(always)]
-    pub(super) fn get(self) -> &'g Route<K>
+    pub(crate) fn get(self) -> &'g Route<K, L>
     where
         K: 'g,
     {
         // SAFETY: R1: the contract of `new`.
-        unsafe { &*touch(self.word.address()).cast::<Route<K>>() }
+        unsafe { &*touch(self.word.address()).cast::<Route<K, L>>() }
     }
 
     #[inline(always)]
-    pub(super) fn bound(self) -> K::Slot {
+    pub(crate) fn bound(self) -> K::Slot {
         K::load(&self.get().bound) // it never changes
     }
 
     #[inline(always)]
-    pub(super) fn child(self, right: bool) -> &'g Place
+    pub(crate) fn child(self, right: bool) -> &'g Place
     where
         K: 'g,
     {
@@ -179,16 +190,16 @@ impl<'g, K: CaKey + ?Sized> RouteRef<'g, K> {
     }
 
     /// The bytes that a search reads.
-    pub(super) fn passed(self, right: bool) -> impl Iterator<Item = Read> {
-        let layout: &'static NodeLayout = &ROUTE;
+    pub(crate) fn passed(self, right: bool) -> impl Iterator<Item = Read> {
+        let layout: &'static NodeLayout = const { &route_layout::<L>() };
         let node = self.word.address().cast_const();
-        let child = offset_of!(Route<K>, children) + usize::from(right) * size_of::<Place>();
-        let bound = layout.read(node, offset_of!(Route<K>, bound), 8, Why::Step);
+        let child = offset_of!(Route<K, L>, children) + usize::from(right) * size_of::<Place>();
+        let bound = layout.read(node, offset_of!(Route<K, L>, bound), 8, Why::Step);
         [bound, layout.read(node, child, 8, Why::Step)].into_iter()
     }
 
-    pub(super) fn placed(self) -> Placed {
-        let (address, bytes) = (self.word.address().addr(), size_of::<Route<K>>());
-        Placed { layout: &ROUTE, address, before: 0, bytes }
+    pub(crate) fn placed(self) -> Placed {
+        let (address, bytes) = (self.word.address().addr(), size_of::<Route<K, L>>());
+        Placed { layout: const { &route_layout::<L>() }, address, before: 0, bytes }
     }
 }

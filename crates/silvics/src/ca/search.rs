@@ -16,13 +16,13 @@ use silvics_sync::version::{Version, VersionLock};
 use std::cmp::Ordering;
 
 /// Whether the reads of a search belong together.
-pub(super) trait Valid: Copy {
+pub(crate) trait Valid: Copy {
     fn is_valid(self) -> bool;
 }
 
-/// The caller has the lock.
+/// The caller has the lock, or the container never changes.
 #[derive(Clone, Copy)]
-pub(super) struct Locked;
+pub(crate) struct Locked;
 
 impl Valid for Locked {
     #[inline(always)]
@@ -33,9 +33,9 @@ impl Valid for Locked {
 
 /// The caller has seen a version of the lock.
 #[derive(Clone, Copy)]
-pub(super) struct Seen<'g> {
-    pub(super) lock: &'g VersionLock,
-    pub(super) version: Version,
+pub(crate) struct Seen<'g> {
+    pub(crate) lock: &'g VersionLock,
+    pub(crate) version: Version,
 }
 
 impl Valid for Seen<'_> {
@@ -47,12 +47,12 @@ impl Valid for Seen<'_> {
 
 /// A writer has changed the container meanwhile.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Torn;
+pub(crate) struct Torn;
 
 /// The number of the keys before `len` that are smaller than a key, or equal to it if `or_equal`.
 /// Those before `from` are.
 #[inline(always)]
-pub(super) fn rank<K: CaKey + ?Sized>(
+pub(crate) fn rank<K: CaKey + ?Sized>(
     node: NodeRef<'_, K>,
     (from, len): (usize, usize),
     probe: &K::Probe<'_>,
@@ -72,7 +72,7 @@ pub(super) fn rank<K: CaKey + ?Sized>(
 
 /// The order of a key of a node and another key.
 #[inline(always)]
-pub(super) fn order<K: CaKey + ?Sized>(
+pub(crate) fn order<K: CaKey + ?Sized>(
     slot: K::Slot,
     probe: &K::Probe<'_>,
     valid: impl Valid,
@@ -95,7 +95,7 @@ pub(super) fn order<K: CaKey + ?Sized>(
 /// The word was read from the container of such keys after the version, under a guard that lives
 /// during `'g`.
 #[inline(always)]
-pub(super) unsafe fn follow<'g, K: CaKey + ?Sized>(
+pub(crate) unsafe fn follow<'g, K: CaKey + ?Sized>(
     word: Word,
     valid: impl Valid,
 ) -> Result<Option<NodeRef<'g, K>>, Torn> {
@@ -112,7 +112,7 @@ pub(super) unsafe fn follow<'g, K: CaKey + ?Sized>(
 /// # Safety
 /// That of [`follow`].
 #[inline]
-pub(super) unsafe fn value_of<K: CaKey + ?Sized, P: Placement>(
+pub(crate) unsafe fn value_of<K: CaKey + ?Sized, P: Placement>(
     container: Word,
     probe: &K::Probe<'_>,
     valid: impl Valid,

@@ -1,15 +1,21 @@
-//! Splits and joins that tests force, against a model and under threads.
+//! Splits and joins that tests force, against a model and under threads. The tests of
+//! [`crate::lfca`] use the same functions.
 
 use super::CaTree;
 use super::build::{Build, ETS, Limits, Restless};
 use super::key::CaKey;
-use crate::index::{AtomicRanges, Check, Lookup, Options, OrderedIndex, OrderedScan, RangeUpdates};
+use crate::domain::Domain;
+use crate::encoding::IndexKey;
+use crate::index::{
+    AtomicRanges, Check, Create, Lookup, Options, OrderedIndex, OrderedScan, OwnedKey, RangeUpdates,
+};
+use crate::pinned::PinIndex;
 use silvics_pool::Pooled;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
 /// A number without a pattern.
-fn mixed(n: u64) -> u64 {
+pub(crate) fn mixed(n: u64) -> u64 {
     let n = (n ^ n >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let n = (n ^ n >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
     n ^ n >> 31
@@ -17,27 +23,33 @@ fn mixed(n: u64) -> u64 {
 
 type RestlessTree<K> = CaTree<K, Pooled, Restless>;
 
-fn agrees<K: CaKey + ?Sized>(tree: &mut RestlessTree<K>, model: &BTreeMap<K::Owned, u64>) {
+/// A tree under test.
+pub(crate) trait Tested: Create + OrderedScan + OrderedIndex<Key: CaKey> + Check {}
+impl<T: Create + OrderedScan + OrderedIndex<Key: CaKey> + Check> Tested for T {}
+
+fn agrees<T: Tested>(tree: &mut T, model: &BTreeMap<OwnedKey<T>, u64>) {
     assert_eq!(tree.check(), Ok(model.len()));
     let guard = tree.domain().pin();
-    let all = tree.range(.., &guard).map(|(key, value)| (K::to_owned(key), value));
+    let all =
+        tree.range(.., &guard).map(|(key, value)| (<T::Key as IndexKey>::to_owned(key), value));
     assert!(all.eq(model.iter().map(|(key, value)| (key.clone(), *value))));
-    let all = tree.range_rev(.., &guard).map(|(key, value)| (K::to_owned(key), value));
+    let all =
+        tree.range_rev(.., &guard).map(|(key, value)| (<T::Key as IndexKey>::to_owned(key), value));
     assert!(all.eq(model.iter().rev().map(|(key, value)| (key.clone(), *value))));
 }
 
-fn as_a_model<K: CaKey + ?Sized>(key: impl Fn(u64) -> K::Owned) {
-    let mut tree = RestlessTree::<K>::with_options(&Options::default()).unwrap();
+pub(crate) fn as_a_model<T: Tested>(key: impl Fn(u64) -> OwnedKey<T>) {
+    let mut tree = T::with_options(&Options::default()).unwrap();
     let mut model = BTreeMap::new();
     let mut most = 0;
     for n in 0..60_000 {
         let key = key(mixed(n) % if n / 10_000 % 2 == 0 { 3000 } else { 300 });
         let guard = tree.domain().pin();
         if mixed(n + 7) % 5 < 3 - n / 20_000 {
-            let old = tree.insert(K::borrow(&key), n, &guard).unwrap();
+            let old = tree.insert(<T::Key as IndexKey>::borrow(&key), n, &guard).unwrap();
             assert_eq!(old, model.insert(key, n));
         } else {
-            let old = tree.remove(K::borrow(&key), &guard).unwrap();
+            let old = tree.remove(<T::Key as IndexKey>::borrow(&key), &guard).unwrap();
             assert_eq!(old, model.remove(&key));
         }
         drop(guard);
@@ -50,7 +62,7 @@ fn as_a_model<K: CaKey + ?Sized>(key: impl Fn(u64) -> K::Owned) {
     assert!(most > 5, "{most} route nodes");
     agrees(&mut tree, &model);
     for key in std::mem::take(&mut model).into_keys() {
-        assert!(tree.pin().remove(K::borrow(&key)).unwrap().is_some());
+        assert!(tree.pin().remove(<T::Key as IndexKey>::borrow(&key)).unwrap().is_some());
     }
     agrees(&mut tree, &model);
     let objects: usize = tree.reachable().unwrap().iter().map(|(_, count)| count).sum();
@@ -59,18 +71,22 @@ fn as_a_model<K: CaKey + ?Sized>(key: impl Fn(u64) -> K::Owned) {
 
 #[test]
 fn integers_that_split_and_join() {
-    as_a_model::<u64>(|n| n);
-    as_a_model::<u128>(|n| u128::from(mixed(n)) << 60);
+    as_a_model::<RestlessTree<u64>>(|n| n);
+    as_a_model::<RestlessTree<u128>>(|n| u128::from(mixed(n)) << 60);
 }
 
 #[test]
 fn byte_strings_that_split_and_join() {
-    as_a_model::<[u8]>(|n| n.to_string().into_bytes().into());
-    as_a_model::<[u8]>(|n| format!("a prefix of all {}", mixed(n)).into_bytes().into());
+    as_a_model::<RestlessTree<[u8]>>(|n| n.to_string().into_bytes().into());
+    as_a_model::<RestlessTree<[u8]>>(|n| {
+        format!("a prefix of all {}", mixed(n)).into_bytes().into()
+    });
 }
 
-fn under_threads<K: CaKey + ?Sized>(key: impl Fn(u64) -> K::Owned + Sync) {
-    let mut tree = RestlessTree::<K>::with_options(&Options::default()).unwrap();
+pub(crate) fn under_threads<T: Tested + Sync>(key: impl Fn(u64) -> OwnedKey<T> + Sync) {
+    // Other tests may pin the shared domain.
+    let options = Options { domain: Some(Domain::new()), ..Options::default() };
+    let mut tree = T::with_options(&options).unwrap();
     for round in 0..20 {
         std::thread::scope(|scope| {
             for thread in 0..3 {
@@ -82,11 +98,14 @@ fn under_threads<K: CaKey + ?Sized>(key: impl Fn(u64) -> K::Owned + Sync) {
                         let of = number(n) % 200 * 3 + thread;
                         let (key, guard) = (key(of), tree.domain().pin());
                         if number(n + 7) % 2 == 0 {
-                            tree.insert(K::borrow(&key), of, &guard).unwrap();
-                            assert_eq!(tree.get(K::borrow(&key), &guard), Some(of));
+                            tree.insert(<T::Key as IndexKey>::borrow(&key), of, &guard).unwrap();
+                            assert_eq!(
+                                tree.get(<T::Key as IndexKey>::borrow(&key), &guard),
+                                Some(of)
+                            );
                         } else {
-                            tree.remove(K::borrow(&key), &guard).unwrap();
-                            assert_eq!(tree.get(K::borrow(&key), &guard), None);
+                            tree.remove(<T::Key as IndexKey>::borrow(&key), &guard).unwrap();
+                            assert_eq!(tree.get(<T::Key as IndexKey>::borrow(&key), &guard), None);
                         }
                     }
                 });
@@ -97,7 +116,7 @@ fn under_threads<K: CaKey + ?Sized>(key: impl Fn(u64) -> K::Owned + Sync) {
         assert_eq!(tree.range(.., &guard).count(), present);
     }
     for of in 0..600 {
-        tree.pin().remove(K::borrow(&key(of))).unwrap();
+        tree.pin().remove(<T::Key as IndexKey>::borrow(&key(of))).unwrap();
     }
     assert_eq!(tree.check(), Ok(0));
     tree.settle();
@@ -107,9 +126,9 @@ fn under_threads<K: CaKey + ?Sized>(key: impl Fn(u64) -> K::Owned + Sync) {
 
 #[test]
 fn threads_split_and_join() {
-    under_threads::<u64>(|n| n);
-    under_threads::<u128>(|n| u128::from(mixed(n)));
-    under_threads::<[u8]>(|n| format!("a prefix of all {n}").into_bytes().into());
+    under_threads::<RestlessTree<u64>>(|n| n);
+    under_threads::<RestlessTree<u128>>(|n| u128::from(mixed(n)));
+    under_threads::<RestlessTree<[u8]>>(|n| format!("a prefix of all {n}").into_bytes().into());
 }
 
 std::thread_local! {

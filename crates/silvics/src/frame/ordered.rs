@@ -89,7 +89,7 @@ pub trait Atomic: Ordered {
     /// See [`AtomicRanges::collect_range`].
     fn collect_range<'g>(
         &'g self,
-        bounds: AlgorithmBounds<'_, Self>,
+        bounds: AlgorithmBounds<'g, Self>,
         guard: &'g Guard,
     ) -> Result<Vec<(AlgorithmKey<'g, Self>, u64)>, AllocError>;
 }

@@ -1,5 +1,6 @@
 //! The facts of the rows of the table.
 
+use crate::index::Objects;
 use silvics_layout::NodeLayout;
 
 /// A structure: one row of the table.
@@ -60,3 +61,46 @@ pub enum Capability {
     /// Atomic updates of ranges.
     Updates,
 }
+
+macro_rules! facts {
+    (() $({
+        ident: $structure:ident, name: $name:literal, groups: [$($group:literal),*],
+        caps: $caps:ident, paper: $paper:literal, topology: $topology:literal,
+        sync: $sync:literal, progress: $progress:literal, scans: $scans:literal,
+        page: $page:literal, checked: $checked:literal, max_key_bytes: $max:expr,
+        builds: { $({
+            ident: $build:ident, name: $build_name:literal,
+            oversights: [$($oversight:literal),*], runs: $runs:ident, faults: $faults:ident,
+            types: { $first:ident: $index:ty, $($keys:ident: $other:ty,)* }
+        })+ }
+    })+) => {
+        /// The rows of the table.
+        pub const STRUCTURES: &[StructureFacts] = &[$(StructureFacts {
+            name: $name,
+            groups: &[$($group),*],
+            capability: facts!(@ $caps),
+            paper: $paper,
+            topology: $topology,
+            sync: $sync,
+            progress: $progress,
+            scans: $scans,
+            page: $page,
+            checked: $checked,
+            max_key_bytes: $max,
+            builds: &[$(Build {
+                name: $build_name,
+                oversights: &[$($oversight),*],
+                keys: &[stringify!($first), $(stringify!($keys)),*],
+                types: &[stringify!($index), $(stringify!($other)),*],
+                objects: <$index>::OBJECTS,
+            }),+],
+        }),+];
+    };
+    (@ points) => { Capability::Points };
+    (@ scans) => { Capability::Scans };
+    (@ ends) => { Capability::Ends };
+    (@ atomic) => { Capability::Atomic };
+    (@ updates) => { Capability::Updates };
+}
+
+crate::for_each_structure!((facts));

@@ -1,4 +1,4 @@
-//! Scenarios for the contention adapting tree. Under the model, a node of a container has at most
+//! Scenarios for the contention adapting trees. Under the model, a node of a container has at most
 //! three entries, the second write of a base node splits it, and the fourth one joins it.
 
 use silvics_testkit::schedules::EndVerb::{First, Last, PopFirst, PopLast};
@@ -123,8 +123,77 @@ pub(crate) const ADAPTING: &[Scenario] = &[
     },
 ];
 
+/// Joins that meet others at a route node, a place or a neighbour.
+pub(crate) const JOINS: &[Scenario] = &[
+    Scenario {
+        // All tasks have base nodes that become empty, and are joined at once.
+        name: "neighbours-emptied",
+        keys: 8,
+        before: &[Insert(0, 1), Insert(4, 2), Insert(2, 3), Insert(6, 4)],
+        tasks: &[
+            &[Remove(0), Remove(2), Get(4)],
+            &[Remove(4), Insert(2, 5), Get(0)],
+            &[Remove(6), Range(0, 7)],
+        ],
+    },
+    Scenario {
+        // The fourth write of the base node with 0 joins it, beside writes of its neighbour.
+        name: "join-beside-its-neighbour",
+        keys: 8,
+        before: &[Insert(0, 1), Insert(4, 2), Insert(0, 3), Insert(0, 4), Insert(0, 5)],
+        tasks: &[
+            &[Insert(0, 6), Get(4)],
+            &[Insert(5, 7), Get(0), Remove(4)],
+            &[Get(4), Insert(4, 8), Get(0)],
+        ],
+    },
+    Scenario {
+        // The place above a join goes away, or the parent's other child does.
+        name: "joins-above-joins",
+        keys: 12,
+        before: &[
+            Insert(0, 1),
+            Insert(8, 2),
+            Insert(2, 3),
+            Insert(4, 4),
+            Insert(9, 5),
+            Insert(6, 6),
+            Insert(10, 7),
+        ],
+        tasks: &[
+            &[Remove(0), Remove(2), Get(6)],
+            &[Remove(4), Remove(6), Get(9)],
+            &[Remove(9), Remove(8), Get(10), Remove(10)],
+        ],
+    },
+];
+
 /// Base nodes at the ends of the tree are emptied, joined and filled again.
 pub(crate) const ADAPTING_ENDS: &[Scenario] = &[
+    Scenario {
+        // The first base node has keys below 4, and the second one has 6. When 4 is inserted, it is
+        // not the first key, but a search may have passed the first base node while that was empty.
+        name: "passes-an-empty-one",
+        keys: 8,
+        before: &[Insert(0, 1), Insert(4, 2), Insert(6, 3), Remove(4)],
+        tasks: &[&[Remove(0)], &[Insert(0, 4), Insert(4, 5)], &[End(First)]],
+    },
+    Scenario {
+        name: "pops-behind-an-empty-one",
+        keys: 8,
+        before: &[Insert(0, 1), Insert(6, 2)],
+        tasks: &[&[Remove(0)], &[Insert(0, 3), Get(6)], &[End(PopFirst)]],
+    },
+    Scenario {
+        name: "refilled-in-front",
+        keys: 8,
+        before: &[Insert(0, 1), Insert(4, 2), Insert(6, 3)],
+        tasks: &[
+            &[Remove(0), Insert(0, 4)],
+            &[End(PopFirst)],
+            &[End(First), Insert(1, 5), Remove(4)],
+        ],
+    },
     Scenario {
         name: "first-base-node-emptied",
         keys: 8,
@@ -147,7 +216,7 @@ pub(crate) const ADAPTING_ENDS: &[Scenario] = &[
     },
 ];
 
-/// Ranges over several base nodes are read and updated atomically.
+/// Ranges over several base nodes are read atomically.
 pub(crate) const ADAPTING_RANGES: &[Scenario] = &[
     Scenario {
         name: "entries-that-move-behind-a-range",
@@ -170,6 +239,20 @@ pub(crate) const ADAPTING_RANGES: &[Scenario] = &[
         ],
     },
     Scenario {
+        name: "ranges-beside-pops",
+        keys: 8,
+        before: &[Insert(0, 1), Insert(4, 2), Insert(6, 3)],
+        tasks: &[
+            &[End(PopFirst), End(PopFirst)],
+            &[Collect(0, 7), Get(6)],
+            &[Insert(1, 4), End(PopLast)],
+        ],
+    },
+];
+
+/// Ranges over several base nodes are updated atomically.
+pub(crate) const ADAPTING_UPDATES: &[Scenario] = &[
+    Scenario {
         name: "updates-of-ranges",
         keys: 8,
         before: &[Insert(0, 1), Insert(4, 2), Insert(6, 3)],
@@ -190,7 +273,7 @@ pub(crate) const ADAPTING_RANGES: &[Scenario] = &[
         ],
     },
     Scenario {
-        name: "ranges-beside-pops",
+        name: "updates-beside-pops",
         keys: 8,
         before: &[Insert(0, 1), Insert(4, 2), Insert(6, 3)],
         tasks: &[

@@ -290,3 +290,39 @@ pub(crate) const UNCOPIED: &[Stops] = &[
         other: &[Remove(2), Remove(1), Insert(3, 4), TryInsert(0, 5), Remove(0), Insert(2, 6)],
     },
 ];
+
+/// Writers that stop in a join of a tree whose second write splits a base node, and whose fourth
+/// one joins it. The other task comes by all places that the join may have claimed.
+pub(crate) const JOIN_STOPS: &[Stops] = &[
+    Stops {
+        // Both base nodes are children of the parent.
+        name: "join-of-siblings",
+        keys: 8,
+        before: &[Insert(0, 1), Insert(4, 2), Insert(0, 3), Insert(0, 4), Insert(0, 5)],
+        victim: Insert(0, 6),
+        other: &[Get(0), Get(4), Range(0, 7), Insert(1, 7), Insert(5, 8), Remove(4), Remove(0)],
+    },
+    Stops {
+        // The parent's other child is a route node.
+        name: "join-with-a-nephew",
+        keys: 8,
+        before: &[
+            Insert(0, 1),
+            Insert(2, 2),
+            Insert(4, 3),
+            Insert(3, 4),
+            Insert(0, 5),
+            Insert(0, 6),
+            Insert(0, 7),
+        ],
+        victim: Insert(0, 8),
+        other: &[Get(0), Get(3), Insert(4, 9), Insert(2, 10), Remove(3), Insert(1, 11), Remove(2)],
+    },
+    Stops {
+        name: "join-of-an-empty-one",
+        keys: 8,
+        before: &[Insert(0, 1), Insert(4, 2)],
+        victim: Remove(0),
+        other: &[Get(0), Insert(5, 3), Insert(1, 4), Remove(4), Range(0, 7), Remove(1), Remove(5)],
+    },
+];

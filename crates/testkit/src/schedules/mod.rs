@@ -31,7 +31,7 @@ mod scenario;
 pub use crate::linearizable::ordered::EndVerb;
 pub use placement::Model;
 pub use progress::{Stops, hunt_stop, stops};
-pub use scenario::{Act, Log, Scenario, Step, ends, first_bytes, points, scans, updates};
+pub use scenario::{Act, Log, Scenario, Step, atomic, ends, first_bytes, points, scans, updates};
 
 use crate::{Subject, size};
 use shuttle::scheduler::{PctScheduler, RandomScheduler, ReplayScheduler, Scheduler};

@@ -6,7 +6,8 @@ use crate::linearizable::ordered::{self, EndVerb, OrderedEvent, OrderedOp};
 use crate::linearizable::{self, Verdict};
 use crate::{Failure, Outcome, ScanSubject, Subject};
 use silvics::{
-    CompareExchangeError, Cursor, Guard, OrderedEnds, OwnedKey, RangeUpdates, TryInsertError,
+    AtomicRanges, CompareExchangeError, Cursor, Guard, OrderedEnds, OwnedKey, RangeUpdates,
+    TryInsertError,
 };
 use silvics_sync::model;
 use std::cell::Cell;
@@ -368,6 +369,22 @@ pub fn ends<I: ScanSubject + OrderedEnds>(
     log.push_end(start, verb, found);
 }
 
+/// Makes any operation of an index whose ranges are read atomically.
+pub fn atomic<I: ScanSubject + OrderedEnds + AtomicRanges>(
+    index: &Arc<I>,
+    log: &mut Log,
+    step: Step,
+    guard: &Guard,
+) {
+    let Step::Collect(first, last) = step else { return ends(index, log, step, guard) };
+    let (low, high) = (nth::<I>(first), nth::<I>(last));
+    let start = stamp();
+    let seen = index.collect_range(lend::<I>(&low)..=lend::<I>(&high), guard).expect("memory");
+    let found = seen.into_iter().map(|(key, value)| (number::<I>(&own::<I>(key), log), value));
+    let found = found.collect();
+    log.push_range(start, (first, last), 0, found);
+}
+
 /// Makes any operation of an index whose ranges are read and updated atomically.
 pub fn updates<I: ScanSubject + OrderedEnds + RangeUpdates>(
     index: &Arc<I>,
@@ -375,25 +392,18 @@ pub fn updates<I: ScanSubject + OrderedEnds + RangeUpdates>(
     step: Step,
     guard: &Guard,
 ) {
-    let (first, last, mask) = match step {
-        Step::Collect(first, last) => (first, last, 0),
-        Step::UpdateRange(first, last, mask) => (first, last, mask),
-        step => return ends(index, log, step, guard),
+    let Step::UpdateRange(first, last, mask) = step else {
+        return atomic(index, log, step, guard);
     };
     let (low, high) = (nth::<I>(first), nth::<I>(last));
     let range = lend::<I>(&low)..=lend::<I>(&high);
     let mut seen = Vec::new();
     let start = stamp();
-    if mask == 0 {
-        let found = index.collect_range(range, guard).expect("memory");
-        seen.extend(found.into_iter().map(|(key, value)| (own::<I>(key), value)));
-    } else {
-        let count = index.update_range(range, guard, |key, value| {
-            seen.push((own::<I>(key), value));
-            value ^ mask
-        });
-        assert_eq!(count.expect("memory"), seen.len(), "the entries updated");
-    }
+    let count = index.update_range(range, guard, |key, value| {
+        seen.push((own::<I>(key), value));
+        value ^ mask
+    });
+    assert_eq!(count.expect("memory"), seen.len(), "the entries updated");
     let found = seen.iter().map(|(key, value)| (number::<I>(key, log), *value)).collect();
     log.push_range(start, (first, last), mask, found);
 }

@@ -1,0 +1,321 @@
+//! Changes of a container, which never changes once it is linked: a change makes a new one.
+//!
+//! # Algorithm
+//! ```text
+//! insert, put, remove: copy the leaf with the change, then the nodes above it with the new child
+//!     a node that gets too large becomes two; an empty one vanishes with the bound beside it; a
+//!         small one is put together with a neighbour
+//! concat: copy the nodes at one edge of the higher container down to the height of the lower one
+//! ```
+//! All other nodes belong to the old and the new container. So an [`Edit`] has two lists: `fresh`
+//! has the objects that only the new container has, and `gone` those that only the old one has. If
+//! the new container is linked, the latter are retired; if not, the former are freed.
+
+use super::node::Free;
+use crate::ca::change::{Carry, Gone, Item, Path, Spliced, bound, height};
+use crate::ca::key::{CaKey, object_word};
+use crate::ca::node::{NodeRef, max_entries, more, room_for};
+use crate::ca::objects::{Fresh, May, Objects};
+use crate::ca::search::{Locked, order, rank};
+use crate::ca::word::Word;
+use crate::error::AllocError;
+use silvics_pool::Placement;
+use std::cmp::Ordering;
+
+/// The place of a key in a container, and the way there.
+pub(super) struct Found<'g, K: CaKey + ?Sized> {
+    path: Path<'g, K>,
+    leaf: NodeRef<'g, K>,
+    at: usize,
+    is_there: bool,
+}
+
+impl<'g, K: CaKey + ?Sized> Found<'g, K> {
+    /// The place of a key in a container. Nothing if the container is empty.
+    ///
+    /// # Safety
+    /// The container is linked, or was at some moment since a guard was taken that lives during
+    /// `'g`.
+    pub(super) unsafe fn new(root: Word, probe: &K::Probe<'_>) -> Result<Option<Self>, AllocError> {
+        if root.is_none() {
+            return Ok(None);
+        }
+        // SAFETY: our contract; C1: the nodes of a container stay as long as it.
+        let mut node = unsafe { NodeRef::<'g, K>::new(root) };
+        let mut path = Path::new();
+        while !node.is_leaf() {
+            let at = place(node, 1, probe, true) - 1;
+            path.push((node, at))?;
+            NodeRef::<K>::prefetch_keys(node.child(at));
+            // SAFETY: C1: likewise.
+            node = unsafe { NodeRef::new(node.child(at)) };
+        }
+        let at = place(node, 0, probe, false);
+        let is_there = at < node.len() && is_equal::<K>(node.key(at), probe);
+        Ok(Some(Self { path, leaf: node, at, is_there }))
+    }
+
+    /// The value of the key.
+    pub(super) fn value(&self) -> Option<u64> {
+        self.is_there.then(|| self.leaf.value(self.at))
+    }
+}
+
+/// The number of keys from `from` on that are smaller than a key, or equal to it if `or_equal`.
+pub(super) fn place<K: CaKey + ?Sized>(
+    node: NodeRef<'_, K>,
+    from: usize,
+    probe: &K::Probe<'_>,
+    or_equal: bool,
+) -> usize {
+    let place = rank(node, (from, node.len()), probe, or_equal, Locked);
+    place.unwrap_or_else(|_| unreachable!("containers do not change"))
+}
+
+fn is_equal<K: CaKey + ?Sized>(slot: K::Slot, probe: &K::Probe<'_>) -> bool {
+    matches!(order::<K>(slot, probe, Locked), Ok(Ordering::Equal))
+}
+
+/// The form that a changed node has in the node above.
+enum Lifted<K: CaKey + ?Sized> {
+    /// It is empty.
+    Nothing,
+    /// New nodes in its place.
+    Carry(Carry<K>),
+    /// One node in the place of two, from this child on.
+    Merged(usize, Word),
+}
+
+/// A change that is being made.
+pub(super) struct Edit<'g, K: CaKey + ?Sized, P: Placement> {
+    pub(super) fresh: Fresh<'g, K, P, Free>,
+    pub(super) gone: Gone,
+    /// Whether a node may be larger than its content needs if no smaller one can be allocated.
+    is_modest: bool,
+}
+
+impl<'g, K: CaKey + ?Sized, P: Placement> Edit<'g, K, P> {
+    pub(super) fn new(objects: &'g Objects<K, P, Free>, may: May<'g>) -> Self {
+        Self { fresh: Fresh::new(objects, may), gone: Gone::new(), is_modest: false }
+    }
+
+    /// Gives a key a value, and returns the root of the new container.
+    pub(super) fn put(
+        &mut self,
+        found: Option<Found<'g, K>>,
+        (key, value): (K::Ref<'_>, u64),
+    ) -> Result<Word, AllocError> {
+        let Some(Found { path, leaf, at, is_there }) = found else {
+            let leaf = self.fresh.node(true, room_for::<K>(1, false))?;
+            leaf.insert(0, (self.fresh.key(key, false)?, value));
+            return Ok(leaf.word());
+        };
+        let slot = if is_there { leaf.key(at) } else { self.fresh.key(key, false)? };
+        let is_last = at == leaf.len() && path.steps().all(|(node, at)| at + 1 == node.len());
+        let others = [(slot, Item::Value(value))];
+        let cut = usize::from(is_there);
+        self.change(path, &Spliced { node: leaf, at, cut, others: &others }, is_last)
+    }
+
+    /// Removes a present key, and returns the root of the new container.
+    pub(super) fn remove(&mut self, found: Found<'g, K>) -> Result<Word, AllocError> {
+        let Found { path, leaf, at, .. } = found;
+        self.is_modest = true;
+        self.gone.extend(object_word::<K>(leaf.key(at)));
+        self.change(path, &Spliced { node: leaf, at, cut: 1, others: &[] }, false)
+    }
+
+    /// A node for some entries.
+    ///
+    /// At the limit of its memory, a pool may have free objects of one size alone: those that
+    /// earlier writes have replaced. A removal makes do with larger ones, or with two smaller ones
+    /// (`settle`), so that it can free memory.
+    fn node(&mut self, is_leaf: bool, len: usize) -> Result<NodeRef<'g, K>, AllocError> {
+        let mut room = room_for::<K>(len, false);
+        let mut node = self.fresh.node(is_leaf, room);
+        while node.is_err() && self.is_modest && more::<K>(room) > room {
+            room = more::<K>(room);
+            node = self.fresh.node(is_leaf, room);
+        }
+        node
+    }
+
+    /// Gives a leaf another content.
+    fn change(
+        &mut self,
+        path: Path<'g, K>,
+        content: &Spliced<'_, 'g, K>,
+        is_last: bool,
+    ) -> Result<Word, AllocError> {
+        self.gone.push(content.node.word());
+        let lifted = self.settle(content, &path, is_last)?;
+        self.lift(path, lifted, is_last)
+    }
+
+    /// Copies the nodes above a changed one. Returns the new root.
+    fn lift(
+        &mut self,
+        mut path: Path<'g, K>,
+        mut lifted: Lifted<K>,
+        is_last: bool,
+    ) -> Result<Word, AllocError> {
+        while let Some((node, child)) = path.pop() {
+            self.gone.push(node.word());
+            let mut others = [(K::unused(), Item::Value(0)); 2];
+            let (at, cut, len) = match lifted {
+                Lifted::Nothing => (child, 1, 0),
+                Lifted::Carry(Carry::One(word)) => {
+                    others[0] = (node.key(child), Item::Child(word));
+                    (child, 1, 1)
+                }
+                Lifted::Carry(Carry::Two(left, bound, right)) => {
+                    others = [(node.key(child), Item::Child(left)), (bound, Item::Child(right))];
+                    (child, 1, 2)
+                }
+                Lifted::Merged(first, word) => {
+                    others[0] = (node.key(first), Item::Child(word));
+                    (first, 2, 1)
+                }
+            };
+            let content = Spliced { node, at, cut, others: &others[..len] };
+            lifted = self.settle(&content, &path, is_last)?;
+        }
+        match lifted {
+            Lifted::Nothing => Ok(Word::NONE),
+            Lifted::Carry(Carry::One(root)) | Lifted::Merged(_, root) => Ok(root),
+            Lifted::Carry(Carry::Two(left, bound, right)) => {
+                let root = self.node(false, 2)?;
+                root.insert_child(0, (K::unused(), left));
+                root.insert_child(1, (bound, right));
+                Ok(root.word())
+            }
+        }
+    }
+
+    /// Makes the nodes for a content. `path` leads to its node.
+    fn settle(
+        &mut self,
+        content: &Spliced<'_, 'g, K>,
+        path: &Path<'g, K>,
+        is_last: bool,
+    ) -> Result<Lifted<K>, AllocError> {
+        let (len, is_leaf) = (content.len(), content.node.is_leaf());
+        let above = path.last();
+        if len == 0 {
+            let bound = above.filter(|(parent, _)| parent.len() > 1);
+            let bound = bound.map(|(parent, at)| parent.key(at.max(1)));
+            self.gone.extend(bound.and_then(object_word::<K>));
+            return Ok(Lifted::Nothing);
+        }
+        if above.is_none() && !is_leaf && len == 1 {
+            let Item::Child(child) = content.entry(0).1 else {
+                unreachable!("N1: it has children")
+            };
+            return Ok(Lifted::Carry(Carry::One(child)));
+        }
+        if let Some(above) = above
+            && len <= max_entries::<K>() / 4
+            && let Some(merged) = self.merge(content, above)
+        {
+            return Ok(merged);
+        }
+        if len <= max_entries::<K>() {
+            match self.node(is_leaf, len) {
+                Ok(node) => {
+                    content.fill(node, 0..len);
+                    return Ok(Lifted::Carry(Carry::One(node.word())));
+                }
+                Err(error) if !self.is_modest || len < 2 => return Err(error),
+                Err(_) => {} // perhaps there is memory for two smaller ones
+            }
+        }
+        let half = if is_last { len - 1 } else { len / 2 };
+        let left = self.node(is_leaf, half)?;
+        let right = self.node(is_leaf, len - half)?;
+        content.fill(left, 0..half);
+        content.fill(right, half..len);
+        let bound = if is_leaf { bound(&mut self.fresh, left, right)? } else { right.key(0) };
+        Ok(Lifted::Carry(Carry::Two(left.word(), bound, right.word())))
+    }
+
+    /// Puts a small content together with a neighbour of its node, if that is small and there is
+    /// memory.
+    fn merge(
+        &mut self,
+        content: &Spliced<'_, 'g, K>,
+        (parent, at): (NodeRef<'g, K>, usize),
+    ) -> Option<Lifted<K>> {
+        let (len, is_leaf) = (content.len(), content.node.is_leaf());
+        let beside = |at: usize| {
+            // SAFETY: C1: the children of a node of a container stay as long as it.
+            let node = unsafe { NodeRef::<'g, K>::new(parent.child(at)) };
+            (node.len() + len <= max_entries::<K>() * 3 / 4).then_some((node, at))
+        };
+        let right = Some(at + 1).filter(|other| *other < parent.len()).and_then(beside);
+        let (other, other_at) = right.or_else(|| at.checked_sub(1).and_then(beside))?;
+        let both = self.node(is_leaf, len + other.len()).ok()?;
+        let first = at.min(other_at);
+        let bound = parent.key(first + 1);
+        let in_front = if first == at {
+            content.fill(both, 0..len);
+            both.append(other, 0..other.len());
+            len
+        } else {
+            both.append(other, 0..other.len());
+            content.fill(both, 0..len);
+            other.len()
+        };
+        if is_leaf {
+            self.gone.extend(object_word::<K>(bound));
+        } else {
+            both.set_key(in_front, bound);
+        }
+        self.gone.push(other.word());
+        Some(Lifted::Merged(first, both.word()))
+    }
+
+    /// Puts two neighbouring containers together. Returns the root of the new one, and whether it
+    /// has the bound between them.
+    ///
+    /// # Safety
+    /// That of [`Found::new`], for both.
+    pub(super) unsafe fn concat(
+        &mut self,
+        left: Word,
+        bound: K::Slot,
+        right: Word,
+    ) -> Result<(Word, bool), AllocError> {
+        if left.is_none() || right.is_none() {
+            return Ok((if left.is_none() { right } else { left }, false));
+        }
+        let heights = (height::<K>(left), height::<K>(right));
+        let in_front = heights.0 < heights.1;
+        let (high, low) = if in_front { (right, left) } else { (left, right) };
+        // SAFETY: our contract; C1: the nodes of a container stay as long as it.
+        let (mut node, low) = unsafe { (NodeRef::<'g, K>::new(high), NodeRef::<'g, K>::new(low)) };
+        let mut path = Path::new();
+        for _ in 0..heights.0.abs_diff(heights.1) {
+            let at = if in_front { 0 } else { node.len() - 1 };
+            path.push((node, at))?;
+            // SAFETY: C1: likewise.
+            node = unsafe { NodeRef::new(node.child(at)) };
+        }
+        let (left, right) = if in_front { (low, node) } else { (node, low) };
+        let len = left.len() + right.len();
+        if len > max_entries::<K>() {
+            let carry = Lifted::Carry(Carry::Two(left.word(), bound, right.word()));
+            return self.lift(path, carry, false).map(|root| (root, true));
+        }
+        let both = self.fresh.node(node.is_leaf(), room_for::<K>(len, false))?;
+        both.append(left, 0..left.len());
+        both.append(right, 0..right.len());
+        if !both.is_leaf() {
+            both.set_key(left.len(), bound);
+        }
+        self.gone.push(left.word());
+        self.gone.push(right.word());
+        let has_bound = !both.is_leaf();
+        let carry = Lifted::Carry(Carry::One(both.word()));
+        self.lift(path, carry, false).map(|root| (root, has_bound))
+    }
+}

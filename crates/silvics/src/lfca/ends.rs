@@ -1,0 +1,104 @@
+//! The first and the last entry.
+//!
+//! The base node at the end of the tree usually has an entry. Then the first entry of the tree is
+//! that of its container, when its word is read, and when a removal replaces it. If it is empty, a
+//! search collects base nodes until one has an entry, as a snapshot does. A removal joins the empty
+//! base node first.
+
+use super::Lfca;
+use super::adapt::Joined;
+use super::ops::Way;
+use super::walk::Walk;
+use crate::ca::build::Build;
+use crate::ca::key::CaKey;
+use crate::ca::word::Word;
+use crate::canary::{Canary, planted};
+use crate::domain::Guard;
+use crate::error::AllocError;
+use silvics_pool::Placement;
+use silvics_sync::backoff::Backoff;
+
+impl<K: CaKey + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
+    /// The first entry of a container, or the last one.
+    ///
+    /// # Safety
+    /// That of [`Walk::new`].
+    unsafe fn end_of<'g, const LAST: bool>(container: Word) -> Option<(K::Ref<'g>, u64)> {
+        // SAFETY: our contract; C1: keys stay as long as the container.
+        unsafe {
+            let (slot, value) = Walk::<'g, K, LAST>::new(container, &None).next()?;
+            Some((K::key(slot), value))
+        }
+    }
+
+    /// Whether a base node has an entry.
+    fn has_entry(way: &Way<'_, K>) -> bool {
+        !way.base().container.is_none()
+    }
+
+    /// The first entry, or the last one.
+    pub(super) fn end_entry<'g, const LAST: bool>(
+        &'g self,
+        guard: &'g Guard,
+    ) -> Option<(K::Ref<'g>, u64)> {
+        loop {
+            let way = self.way(|_| LAST, guard); // LP(first, last)
+            // SAFETY: Q1: the base node was read under the guard.
+            if let Some(found) = unsafe { Self::end_of::<LAST>(way.base().container) } {
+                return Some(found);
+            }
+            if way.parent.is_none() && way.free().is_some() {
+                return None;
+            }
+            // Without memory for the list of base nodes, another attempt may find an entry.
+            let Ok(ways) = self.collect_all::<LAST>((&None, &None), Self::has_entry, guard) else {
+                continue;
+            };
+            // SAFETY: Q1: likewise.
+            return unsafe { Self::end_of::<LAST>(ways.last()?.base().container) };
+        }
+    }
+
+    /// Removes the first entry, or the last one, and returns it.
+    pub(super) fn pop_entry<'g, const LAST: bool>(
+        &'g self,
+        guard: &'g Guard,
+    ) -> Result<Option<(K::Ref<'g>, u64)>, AllocError> {
+        let (mut backoff, mut contended) = (Backoff::new(), false);
+        loop {
+            let mut way = self.way(|_| LAST, guard);
+            let Some(base) = way.free() else {
+                Self::help(way.place, way.word, guard);
+                contended = true;
+                continue;
+            };
+            // SAFETY: Q1: the base node was read under the guard.
+            let Some(found) = (unsafe { Self::end_of::<LAST>(base.container) }) else {
+                let ways = self.collect_all::<LAST>((&None, &None), Self::has_entry, guard)?;
+                if !ways.last().is_some_and(Self::has_entry) {
+                    return Ok(None); // LP(popped nothing): see `collect`
+                }
+                if planted(Canary::PopsBehindEmpty) {
+                    way = *ways.last().unwrap_or(&way);
+                    // SAFETY: likewise.
+                    let found = unsafe { Self::end_of::<LAST>(way.base().container) };
+                    let Some(found) = found else { continue };
+                    if self.take_out(&way, &K::probe(found.0), contended, guard)? {
+                        return Ok(Some(found));
+                    }
+                    continue;
+                }
+                match self.join(&way, guard) {
+                    Joined::NoMemory => return Err(AllocError::System { requested: 0 }),
+                    Joined::Disturbed => backoff.wait(),
+                    Joined::Done | Joined::Alone => {}
+                }
+                continue;
+            };
+            if self.take_out(&way, &K::probe(found.0), contended, guard)? {
+                return Ok(Some(found));
+            }
+            contended = true;
+        }
+    }
+}

@@ -1,0 +1,388 @@
+//! Lock-free contention adapting search tree.
+//!
+//! # Source
+//! Winblad, Sagonas and Jonsson, "Lock-free contention adapting search trees", SPAA 2018 (the tree,
+//! its joins and its ranges); Winblad, "Faster concurrent range queries with contention adapting
+//! search trees using immutable data", ICCSW 2017 (immutable containers). The constants are those
+//! of [`ca`](crate::ca), and the paper's for ranges. The container is the B⁺-tree of `ca`, copied
+//! along a path as in Driscoll, Sarnak, Sleator and Tarjan, "Making data structures persistent",
+//! JCSS 1989.
+//!
+//! # Algorithm
+//! *Base nodes* divide the keys among them, and *route nodes* form a binary search tree above them.
+//! A base node never changes: it has a *container*, a sorted map that never changes either. A
+//! writer makes a new base node, and exchanges the word of the place that leads to the old one. If
+//! the exchange fails, another thread has come first: this is contention, and many such failures
+//! split the base node. Writes that succeed at once join it with its neighbour.
+//! ```text
+//! get(k):    descend from the root: left at a bound that is larger than k, else right
+//!            search the container
+//! update(k): descend to the place of the base node B
+//!            if a join has claimed the place: help it (below), and begin again
+//!            N := a copy of B with the change (`edit.rs`)
+//!            exchange the word of the place, from B to N; if it is another one, begin again
+//!            count whether this was the first attempt; split or join N (`adapt.rs`)
+//! join(B):   P := the route node of B; M := the base node beside B, in the subtree of P
+//!            J := a join of B and M, with a base node N that has the entries of both
+//!            claim: exchange the words of four places for words that lead to J:
+//!                Main: the place of B       Neighbour: the place of M
+//!                Other: the other child of P, if that is a route node      Above: that of P
+//!            commit J, unless another thread has aborted it
+//!            exchange Above for Past, which leads to the other child of P, or to N if that is M
+//!            set J to passed; then exchange Past for this node, and Neighbour for N
+//! help(J):   abort J unless it is decided. If it is aborted, give the place its old word back
+//!            if it is committed: take the last two steps, the second for this place
+//! ```
+//! For readers, a claimed place leads to the node that it had before, with two exceptions: `Past`
+//! leads past the parent, and `Neighbour` leads to N once J is committed. So readers never wait and
+//! never restart.
+//!
+//! # Departures
+//! 1. **A join claims places, not nodes.** The paper replaces B and M by copies with a pointer to
+//!    the join, and route nodes have `valid` and `join_id`. There, a node of a join that has ended
+//!    still refers to it, which needs a garbage collector. Here the word of a claimed place leads
+//!    to the join, and no node does. A place of an unlinked route node stays claimed for ever, so
+//!    that an exchange there fails: that is the paper's `valid`.
+//! 2. **The joined container is made before the first claim**, since containers do not change. So a
+//!    committed join needs no memory, and each of its words is known from the beginning.
+//! 3. **A snapshot stores nothing in the tree.** The paper puts nodes with a common result in the
+//!    place of the base nodes of a range, and writers help to complete it. Here a snapshot collects
+//!    the base nodes and validates that their places still lead to them: the containers are the
+//!    result. If writers disturb it for long, it joins base nodes of its range. Without a split in
+//!    between, it is left with one, which it cannot fail to read.
+//! 4. **Statistics of a base node change in place**, when an operation uses several base nodes.
+//!    Updates may get lost.
+//! 5. **A base node that has lost its last entry is joined at once**, as in `ca`, and one write in
+//!    512 takes a part off the statistics of a random base node.
+//!
+//! # Invariants
+//! * C1: A container never changes after it was linked. An object that leaves with a replaced base
+//!   node (`gone` of an [edit](self#files)) is in no later container. It is retired once, by the
+//!   thread whose exchange has unlinked it.
+//! * C2: The keys of a container ascend, its nodes are not empty, and all leaves are equally deep
+//!   (N2 and N4 of [`ca`](crate::ca)).
+//! * T1: Each way from the root ends at a base node. A word that was replaced never comes back,
+//!   except that a claim may be taken back. (A guard keeps the address from being used again.)
+//! * T2: A base node has the keys between two bounds, which do not change while it is linked.
+//! * J1: Only the owner of a join claims places for it, each once. It commits the join only when
+//!   all are claimed, and only aborted joins lose claims before. So at the commit all places have
+//!   the words that the join names. The parent is linked then, and the neighbour is beside the base
+//!   node: only a join removes what is between two places, and only a split of one of the two base
+//!   nodes adds something.
+//! * J2: All places of an unlinked route node are claimed, by the committed join that has it as its
+//!   parent. So a route node with a place that is free, or that another join has claimed, is
+//!   linked.
+//! * J3: The owner finishes its join before it returns: its own attempts fail only where others
+//!   have done the step. Then no linked place leads to the join, and the owner retires it. If it
+//!   was committed, the owner also retires the parent, the two base nodes, and `gone`.
+//! * J4: The place above stays claimed until the join is passed. So a thread that finds a join
+//!   committed, and not passed, may use the place above: its route node is linked at that moment.
+//! * Q1: An object that a thread reaches under a guard is not reclaimed while the guard lives.
+//!
+//! # Why nothing is reclaimed too early
+//! Q1 follows from this: each object on the way of a thread was linked at some moment since its
+//! guard was taken, where a join counts as linked while a linked place leads to it, and a claimed
+//! place links the node that readers find there. Objects are retired after they are unlinked for
+//! good. By induction along the way, let x be linked at a moment t₁ of the guard, and let its word
+//! that leads to y be read at t₂.
+//!
+//! * If x is linked at t₂, so is y.
+//! * Else x was unlinked in between. If x is a base node or a container node, the word never
+//!   changes, and y was linked with x (C1). If x is a route node, a join J has unlinked it, and
+//!   claimed its places before (J2). So the word leads to J, which was linked when x was unlinked.
+//! * If x is a join, y is one of its nodes, named by the role of the place where x was found. The
+//!   place led to x at t₁, or was in a route node that x unlinked after the guard was taken.
+//!   `Main`, `Other`, `Above`, and `Neighbour` before the commit: a claimed place keeps the node
+//!   that it had, because an exchange that would replace it fails. `Past`, and `Neighbour` after
+//!   the commit: the node is linked there by the claim, and can be replaced only after the claim,
+//!   or if the place is one of the parent, only after the parent was unlinked, so after t₁.
+//!
+//! | pointer | why its target is there |
+//! |---|---|
+//! | child of a route node, root | the word was read under the guard: above |
+//! | container of a base node, children and keys in it | C1: it leaves with the base node, or later |
+//! | bound of a route node | the object is retired with the route node, or moves to the container of the join, and no base node in the place of that one is linked before the route node is unlinked |
+//! | `main`, `neighbour`, `parent`, `rest`, `joined` of a join | only that of the place's role is followed: above |
+//! | `above` of a join | it is followed only as J4 says; the root is always there |
+//! | places, route nodes and base nodes of the owner | it has read them under the guard that it still has |
+//!
+//! A node has no pointer upwards, and none to a join.
+//!
+//! # Memory ordering
+//! | word | site | ordering | pairs with | why |
+//! |---|---|---|---|---|
+//! | root, children of route nodes | load, exchange | `SeqCst` | each other | the object behind is initialised; linearization points of several base nodes are in one order |
+//! | state of a join | load, exchange | `SeqCst` | each other | a reader that finds a place past the parent also finds the join committed |
+//! | children of container nodes | load, store | Acquire, Release | each other | as in `ca`; the exchange of the place publishes all that was made before |
+//! | fields of container nodes | all | Relaxed | – | they do not change after the exchange that publishes them |
+//! | statistics | all | Relaxed | – | a guide: every value is a right one |
+//!
+//! # Linearization points
+//! | method, outcome | point |
+//! |---|---|
+//! | `update` that changes a key, `pop_first`, `pop_last` | the exchange of the place |
+//! | `get`, `update` that keeps the state | the load of the word that leads to the base node, or just before its route node was unlinked |
+//! | `first`, `last` | as `get`, for the base node at the end; if that is empty, as a snapshot |
+//! | `collect_range` | between the last base node that is collected and the first that is validated |
+//! | `pop_first`, `pop_last` of an empty tree | as a snapshot |
+//!
+//! The base node that a lookup finds was linked at some moment of the call, with the key in its
+//! range (see above): that moment is the point. A base node that was replaced since then was
+//! replaced during the call, so the answer is that of a lookup just before. While a join is
+//! committed and not passed, the base nodes B and N are both linked, and have the same entries for
+//! the keys of B: N is replaced only after the join has passed.
+//!
+//! A snapshot reads the place of each base node twice. If both words are the same free word, the
+//! base node was linked in between (T1, J2). So all were linked between the two passes. Each was
+//! found as the one that has the key where the one before it ends, by a bound that may be too small
+//! if its route node is unlinked. Then both would have this key, and T2 makes them the same base
+//! node. So together they have all keys of the range.
+//!
+//! # Progress
+//! Updates are lock-free: an exchange fails only because another thread has replaced a base node,
+//! or has claimed a place. A claim is taken back or finished by the next thread that comes, and
+//! each attempt to join follows a write, or an operation that was disturbed by writes. Snapshots
+//! and ends are lock-free likewise. Lookups and ranges never wait and never restart. A lookup takes
+//! one step for each route node, and others can make its way longer only by splits below it. Splits
+//! and joins need memory, and do not take place without.
+//!
+//! # Complexity and footprint
+//! A way has at most 16 route nodes when a base node is split. A write copies one leaf, and the
+//! inner nodes above it: up to 1 KiB each, O(log n) of them for n entries in the base node. The
+//! copy has no room for more than the last line. A base node takes 24 bytes, a route node 24 (32
+//! for `u128` and byte strings), and a join 64 while it lasts. Removals need memory, too.
+//!
+//! # Checked by
+//! The conformance suite (`tests/conformance.rs`); [`crate::Check::check`], which verifies C2, T1
+//! and T2 in a quiescent tree, and that no place is claimed; schedules (`tests/schedules.rs`), in
+//! which stopped threads show the progress of others.
+//!
+//! # Files
+//! | file | content |
+//! |---|---|
+//! | `node.rs` | base nodes, route nodes, joins and their states |
+//! | `edit.rs`, `walk.rs` | changed copies of a container; walks along one |
+//! | `ops.rs`, `adapt.rs` | lookups, `update` and helping; splits and joins |
+//! | `scan.rs`, `ends.rs`, `bulk.rs` | ranges and snapshots, both ends, building a tree from sorted entries |
+//! | `observe.rs` | the shape of a tree, for [`Adapts`](crate::Adapts) |
+//! | `check.rs` | verification |
+
+mod adapt;
+mod bulk;
+mod check;
+mod edit;
+mod ends;
+mod node;
+mod observe;
+mod ops;
+mod scan;
+mod walk;
+
+pub use scan::Range;
+
+use crate::ca::build::{Adaptive, Build};
+use crate::ca::key::CaKey;
+use crate::ca::objects::{self, Fresh, May, Objects};
+use crate::ca::observe::Changes;
+use crate::ca::word::{Place, Word};
+use crate::cursor::KeyCursor;
+use crate::domain::Guard;
+use crate::error::{AllocError, BulkLoadError, Violation};
+use crate::frame::{
+    Algorithm, AlgorithmBounds, AlgorithmKey, Atomic, Ended, Frame, Index, Ordered, See,
+};
+use crate::memory::Memory;
+use crate::update::Update;
+use node::{Base, Free, new_base};
+use silvics_layout::NodeLayout;
+use silvics_pool::{Budget, Placement, Pooled};
+use std::marker::PhantomData;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+/// Lock-free contention adapting search tree: see the [module](self).
+///
+/// ```
+/// use silvics::{LfcaTree, Options, OrderedIndex, OrderedScan};
+///
+/// let tree: LfcaTree<u64> = LfcaTree::with_options(&Options::default())?;
+/// let tree = tree.pin();
+/// for key in [3, 1 << 40, 2] {
+///     tree.insert(key, 10 * key)?;
+/// }
+/// assert_eq!(tree.range(..100).collect::<Vec<_>>(), [(2, 20), (3, 30)]);
+/// assert_eq!(tree.remove(1 << 40)?, Some(10 << 40));
+/// # Ok::<(), silvics::AllocError>(())
+/// ```
+pub type LfcaTree<K = u64, P = Pooled, B = Adaptive> = Index<Lfca<K, P, B>>;
+
+/// The algorithm of [`LfcaTree`].
+pub struct Lfca<K: CaKey + ?Sized, P: Placement, B: Build> {
+    root: Place,
+    objects: Objects<K, P, Free>,
+    _reserve: Reserve,
+    changes: Changes,
+    build: PhantomData<B>,
+}
+
+/// The bytes that a tree with a memory limit reserves for removals: a way of nodes.
+const RESERVE: usize = 16 << 10;
+
+/// Memory below the limit of a budget, for removals alone.
+struct Reserve {
+    budget: Arc<Budget>,
+    bytes: usize,
+}
+
+impl Reserve {
+    fn new(budget: &Arc<Budget>) -> Self {
+        Self { budget: Arc::clone(budget), bytes: budget.reserve(RESERVE) }
+    }
+}
+
+impl Drop for Reserve {
+    fn drop(&mut self) {
+        self.budget.unreserve(self.bytes);
+    }
+}
+
+// SAFETY: the linearization points of the module docs give A2 to A5. A6: keys that are numbers are
+// copied, and those that are byte strings lie in objects of the tree, which the guard protects
+// (Q1). A1: nodes are shared (C1, T1), and there is no other state but atomics and pools. A7: no
+// other algorithm is called.
+unsafe impl<K: CaKey + ?Sized, P: Placement, B: Build> Algorithm for Lfca<K, P, B> {
+    type Key = K;
+    type Placement = P;
+    type At<Q: Placement> = Lfca<K, Q, B>;
+    const NAME: &'static str = "LfcaTree";
+    const OBJECTS: &'static [NodeLayout] = objects::kinds::<K, Free>();
+
+    fn new(frame: Frame) -> Result<Self, AllocError> {
+        let () = B::SOUND;
+        let objects = Objects::new(frame)?;
+        let guard = objects.frame().domain.pin();
+        let mut fresh = Fresh::new(&objects, May::Flush(&guard));
+        let root = Place::new(new_base(&mut fresh, Base::new(Word::NONE, 0, 0))?);
+        fresh.linked();
+        drop(guard);
+        let reserve = Reserve::new(&objects.frame().config.budget);
+        let changes = Changes::new();
+        Ok(Self { root, objects, _reserve: reserve, changes, build: PhantomData })
+    }
+
+    #[inline(always)]
+    fn frame(&self) -> &Frame {
+        self.objects.frame()
+    }
+
+    #[inline]
+    fn get(&self, key: K::Ref<'_>, guard: &Guard) -> Option<u64> {
+        self.look_up(key, guard)
+    }
+
+    #[inline]
+    fn update(
+        &self,
+        key: K::Ref<'_>,
+        verb: Update,
+        guard: &Guard,
+    ) -> Result<Option<u64>, AllocError> {
+        self.change(key, verb, guard)
+    }
+
+    fn memory(&self) -> &dyn Memory {
+        self.objects.memory()
+    }
+
+    fn memory_mut(&mut self) -> &mut dyn Memory {
+        self.objects.memory_mut()
+    }
+
+    fn walk(&mut self, see: &mut See<'_>) -> Result<usize, Violation> {
+        self.check_quiescent(see)
+    }
+
+    fn free_all(&mut self) {
+        if !P::RELEASES_WHOLE {
+            // SAFETY: access is exclusive. C1, J3: each object is linked once, or retired.
+            unsafe { self.objects.free_all(self.root.word()) };
+        }
+    }
+}
+
+impl<K: CaKey + ?Sized, P: Placement, B: Build> Ordered for Lfca<K, P, B> {
+    type Range<'g> = Range<'g, K, P, B, false>;
+    type RangeRev<'g> = Range<'g, K, P, B, true>;
+    type Cursor = KeyCursor<Index<Self>>;
+
+    fn range<'g>(&'g self, bounds: AlgorithmBounds<'g, Self>, guard: &'g Guard) -> Self::Range<'g> {
+        Range::new(self, bounds, guard)
+    }
+
+    fn range_rev<'g>(
+        &'g self,
+        bounds: AlgorithmBounds<'g, Self>,
+        guard: &'g Guard,
+    ) -> Self::RangeRev<'g> {
+        Range::new(self, bounds, guard)
+    }
+
+    fn cursor(index: Arc<Index<Self>>) -> Self::Cursor {
+        KeyCursor::new(index)
+    }
+
+    fn load(
+        &mut self,
+        entries: &[(AlgorithmKey<'_, Self>, u64)],
+        _threads: NonZeroUsize,
+    ) -> Option<Result<(), BulkLoadError>> {
+        Some(self.load_sorted(entries))
+    }
+}
+
+impl<K: CaKey + ?Sized, P: Placement, B: Build> LfcaTree<K, P, B> {
+    /// Fills an empty tree with entries in ascending order of their keys. Its leaves are seven
+    /// eighths full. On failure the tree stays empty.
+    ///
+    /// This takes O(entries), and beside the tree up to 16 bytes for each entry of byte strings,
+    /// and for each leaf of numbers.
+    ///
+    /// ```
+    /// use silvics::{LfcaTree, Options, OrderedIndex};
+    ///
+    /// let mut tree: LfcaTree<u64> = LfcaTree::with_options(&Options::default())?;
+    /// let squares: Vec<(u64, u64)> = (0..1000).map(|n| (n, n * n)).collect();
+    /// tree.bulk_load(&squares)?;
+    /// assert_eq!(tree.pin().get(30), Some(900));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn bulk_load(&mut self, entries: &[(K::Ref<'_>, u64)]) -> Result<(), BulkLoadError> {
+        self.0.load_sorted(entries)
+    }
+}
+
+impl<K: CaKey + ?Sized, P: Placement, B: Build> Atomic for Lfca<K, P, B> {
+    fn collect_range<'g>(
+        &'g self,
+        bounds: AlgorithmBounds<'g, Self>,
+        guard: &'g Guard,
+    ) -> Result<Vec<(K::Ref<'g>, u64)>, AllocError> {
+        self.snapshot_of(bounds, guard)
+    }
+}
+
+impl<K: CaKey + ?Sized, P: Placement, B: Build> Ended for Lfca<K, P, B> {
+    fn end<'g, const LAST: bool>(&'g self, guard: &'g Guard) -> Option<(K::Ref<'g>, u64)> {
+        self.end_entry::<LAST>(guard)
+    }
+
+    fn pop<'g, const LAST: bool>(
+        &'g self,
+        guard: &'g Guard,
+    ) -> Result<Option<(K::Ref<'g>, u64)>, AllocError> {
+        self.pop_entry::<LAST>(guard)
+    }
+}
+
+#[cfg(all(test, not(any(silvics_loom, silvics_shuttle))))]
+mod tests;

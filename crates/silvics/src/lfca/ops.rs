@@ -1,0 +1,300 @@
+//! Lookups and `update`: the way to a base node, and the exchange that replaces it.
+
+use super::Lfca;
+use super::edit::{Edit, Found};
+use super::node::{Base, FreeRoute, Join, Role, State, base, changed, claim, join, new_base};
+use crate::ca::build::{Build, Limits};
+use crate::ca::bulk::check_len;
+use crate::ca::key::CaKey;
+use crate::ca::objects::May;
+use crate::ca::search::{Locked, order, value_of};
+use crate::ca::word::{Kind, Place, Word};
+use crate::canary::{Canary, planted};
+use crate::domain::Guard;
+use crate::error::AllocError;
+use crate::frame::afterwards;
+use crate::update::{Step, Update};
+use silvics_pool::{Budget, Placement};
+use std::cmp::Ordering;
+
+/// The way to a base node.
+pub(super) struct Way<'g, K: CaKey + ?Sized> {
+    /// The place that leads to the base node.
+    pub(super) place: &'g Place,
+    /// Its word: that of the base node, or of a join that has claimed the place.
+    pub(super) word: Word,
+    /// The route node that has the place, and whether it is the right child.
+    pub(super) parent: Option<(FreeRoute<'g, K>, bool)>,
+    /// The place that led to this route node.
+    pub(super) above: &'g Place,
+    /// The number of route nodes on the way.
+    pub(super) depth: u32,
+    /// The last route nodes on the way with a bound below the base node, and above it.
+    sides: [Option<FreeRoute<'g, K>>; 2],
+}
+
+impl<K: CaKey + ?Sized> Clone for Way<'_, K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<K: CaKey + ?Sized> Copy for Way<'_, K> {}
+
+impl<'g, K: CaKey + ?Sized> Way<'g, K> {
+    /// The nearest bound on the way, below the base node or above it. The base node has all keys up
+    /// to it, and more if its route node was unlinked before the base node was made.
+    pub(super) fn bound(&self, above: bool) -> Option<K::Slot> {
+        self.sides[usize::from(above)].map(FreeRoute::bound)
+    }
+
+    /// The base node, unless a join has claimed its place.
+    pub(super) fn free(&self) -> Option<&'g Base> {
+        // SAFETY: Q1: the word was read under the guard of `'g`.
+        (self.word.kind() == Kind::Base).then(|| unsafe { base(self.word) })
+    }
+
+    /// The base node, claimed or not.
+    pub(super) fn base(&self) -> &'g Base {
+        // SAFETY: Q1: the word was read under the guard of `'g`.
+        unsafe {
+            match self.word.kind() {
+                Kind::Join => {
+                    let (join, role) = join(self.word);
+                    base(join.resolve(role))
+                }
+                _ => base(self.word),
+            }
+        }
+    }
+}
+
+/// Whether a search for a key goes right at a bound.
+#[inline(always)]
+fn goes_right<K: CaKey + ?Sized>(bound: K::Slot, probe: &K::Probe<'_>) -> bool {
+    // Q1: the bound's object is retired after its route node, or with it.
+    !matches!(order::<K>(bound, probe, Locked), Ok(Ordering::Greater))
+}
+
+impl<K: CaKey + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
+    /// The base node of a key.
+    #[inline]
+    fn base_of<'g>(&'g self, probe: &K::Probe<'_>, _guard: &'g Guard) -> &'g Base {
+        let mut word = self.root.read(); // LP(get): this load, or a later one of the loop
+        loop {
+            if word.kind() == Kind::Join {
+                // SAFETY: Q1: the word was read under the guard.
+                let (join, role) = unsafe { join(word) };
+                word = join.resolve(role);
+            }
+            if word.kind() != Kind::Route {
+                // SAFETY: Q1: likewise. Every way ends at a base node.
+                return unsafe { base(word) };
+            }
+            // SAFETY: Q1: likewise.
+            let route = unsafe { FreeRoute::<K>::new(word) };
+            let right = goes_right::<K>(route.bound(), probe);
+            P::saw(|| route.passed(right));
+            word = route.child(right).read();
+        }
+    }
+
+    /// See [`Lookup::get`](crate::Lookup::get). The guard is of the tree's domain.
+    #[inline]
+    pub(super) fn look_up(&self, key: K::Ref<'_>, guard: &Guard) -> Option<u64> {
+        let probe = K::probe(K::shorten(key));
+        let base = self.base_of(&probe, guard);
+        P::saw(|| base.looked_at());
+        // SAFETY: Q1: the base node was read under the guard.
+        let found = unsafe { value_of::<K, P>(base.container, &probe, Locked) };
+        found.unwrap_or_else(|_| unreachable!("containers do not change"))
+    }
+
+    /// The way that a search takes which goes right at bounds for which `right` says so.
+    pub(super) fn way<'g>(
+        &'g self,
+        mut right: impl FnMut(K::Slot) -> bool,
+        guard: &'g Guard,
+    ) -> Way<'g, K> {
+        Self::way_below((&self.root, None), &mut right, guard)
+    }
+
+    /// The way from a place on.
+    pub(super) fn way_below<'g>(
+        (from, parent): (&'g Place, Option<(FreeRoute<'g, K>, bool)>),
+        right: &mut impl FnMut(K::Slot) -> bool,
+        _guard: &'g Guard,
+    ) -> Way<'g, K> {
+        let word = from.read();
+        let mut way = Way { place: from, word, parent, above: from, depth: 0, sides: [None; 2] };
+        loop {
+            let mut node = way.word;
+            if node.kind() == Kind::Join {
+                // SAFETY: Q1: the word was read under the guard.
+                let (join, role) = unsafe { join(node) };
+                node = match role {
+                    Role::Main | Role::Neighbour => return way,
+                    _ => join.resolve(role),
+                };
+            }
+            if node.kind() != Kind::Route {
+                return way;
+            }
+            // SAFETY: Q1: likewise.
+            let route = unsafe { FreeRoute::<K>::new(node) };
+            let goes_right = right(route.bound());
+            way.sides[usize::from(!goes_right)] = Some(route);
+            (way.above, way.place) = (way.place, route.child(goes_right));
+            way.parent = Some((route, goes_right));
+            way.depth += 1;
+            way.word = way.place.read();
+        }
+    }
+
+    /// The way to the base node of a key.
+    pub(super) fn way_to<'g>(&'g self, probe: &K::Probe<'_>, guard: &'g Guard) -> Way<'g, K> {
+        self.way(|bound| goes_right::<K>(bound, probe), guard)
+    }
+
+    /// See [`OrderedIndex::update`](crate::OrderedIndex::update). The guard is of the tree's
+    /// domain.
+    pub(super) fn change(
+        &self,
+        key: K::Ref<'_>,
+        verb: Update,
+        guard: &Guard,
+    ) -> Result<Option<u64>, AllocError> {
+        let probe = K::probe(K::shorten(key));
+        let mut contended = false;
+        loop {
+            let way = self.way_to(&probe, guard);
+            let Some(base) = way.free() else {
+                Self::help(way.place, way.word, guard);
+                contended = true;
+                continue;
+            };
+            // SAFETY: Q1: the base node was read under the guard.
+            let found = unsafe { Found::new(base.container, &probe) }?;
+            let state = found.as_ref().and_then(Found::value);
+            let is_done = match verb.step(state) {
+                Step::Put(value) => {
+                    check_len::<K>(K::shorten(key))?;
+                    let mut edit = Edit::new(&self.objects, May::Flush(guard));
+                    let root = edit.put(found, (K::shorten(key), value))?;
+                    let more = i64::from(state.is_none());
+                    self.replace(&way, (root, edit), contended, more, guard)?
+                }
+                Step::Take if state.is_some() => self.take_out(&way, &probe, contended, guard)?,
+                _ => {
+                    afterwards(|| self.leave(&way, guard));
+                    true
+                }
+            };
+            if is_done {
+                return Ok(state);
+            }
+            contended = true;
+        }
+    }
+
+    /// Removes a present key of a base node. Returns whether the place still led to the base node.
+    ///
+    /// At the limit of its memory, a removal uses what the tree has reserved. It frees as much when
+    /// the objects that it replaces are reclaimed.
+    pub(super) fn take_out<'g>(
+        &'g self,
+        way: &Way<'g, K>,
+        probe: &K::Probe<'_>,
+        contended: bool,
+        guard: &'g Guard,
+    ) -> Result<bool, AllocError> {
+        let take = || {
+            // SAFETY: Q1: the base node was read under the guard.
+            let Some(found) = unsafe { Found::new(way.base().container, probe) }? else {
+                return Ok(false);
+            };
+            let mut edit = Edit::new(&self.objects, May::Flush(guard));
+            let root = edit.remove(found)?;
+            self.replace(way, (root, edit), contended, -1, guard)
+        };
+        take().or_else(|_| Budget::with_reserves(take))
+    }
+
+    /// Puts a new base node in the place of one, with a container that has `more` entries. Returns
+    /// whether the place still led to the old one.
+    pub(super) fn replace(
+        &self,
+        way: &Way<'_, K>,
+        (root, mut edit): (Word, Edit<'_, K, P>),
+        contended: bool,
+        more: i64,
+        guard: &Guard,
+    ) -> Result<bool, AllocError> {
+        let old = way.base();
+        let Limits { contended: plus, uncontended: minus, most, .. } = B::LIMITS;
+        let by = if contended { plus } else { -minus } + B::nudge(old.writes);
+        let statistics = changed(old.statistics(), by, most);
+        let writes = old.writes.wrapping_add(1);
+        let new = new_base(&mut edit.fresh, Base::new(root, statistics, writes))?;
+        if !way.place.replace(way.word, new) {
+            return Ok(false); // `edit` frees what it has made
+        }
+        // LP(inserted), LP(removed)
+        edit.fresh.linked();
+        self.objects.frame().len.add(more);
+        edit.gone.push(way.word);
+        for word in edit.gone.words() {
+            // SAFETY: C1, Q1: the exchange has unlinked these, so no new reader finds them. Only
+            // this thread has made it.
+            unsafe {
+                if planted(Canary::ReplacedFreedAtOnce) {
+                    self.objects.free(*word);
+                } else {
+                    self.objects.retire(*word, guard);
+                }
+            }
+        }
+        let now = Way { word: new, ..*way };
+        afterwards(|| self.adapt(&now, guard));
+        Ok(true)
+    }
+
+    /// Helps an operation that has claimed a place. Afterwards the place has another word, or is
+    /// not linked any more.
+    #[cold]
+    pub(super) fn help(place: &Place, word: Word, _guard: &Guard) {
+        if word.kind() != Kind::Join || planted(Canary::JoinNotHelped) {
+            return;
+        }
+        // SAFETY: Q1: the word was read under the guard.
+        let (join, role) = unsafe { join(word) };
+        join.abort();
+        Self::finish(join, word, place, role);
+    }
+
+    /// Finishes a decided join, as far as it concerns one place that it has claimed.
+    pub(super) fn finish(join: &Join, word: Word, place: &Place, role: Role) {
+        debug_assert!(join.state() != State::Claiming);
+        if join.state() == State::Aborted {
+            let _ = place.replace(claim(word, role), join.before(role));
+            return;
+        }
+        if join.state() == State::Committed {
+            // SAFETY: J4: the join was committed and not passed just now, so the place above was
+            // linked since the guard was taken.
+            let above = unsafe { &*join.above };
+            let _ = above.replace(claim(word, Role::Above), claim(word, Role::Past));
+            join.pass();
+        }
+        debug_assert!(join.state() == State::Passed);
+        match role {
+            Role::Above | Role::Past => {
+                let _ = place.replace(claim(word, Role::Past), join.rest);
+            }
+            Role::Neighbour if !join.is_short() => {
+                let _ = place.replace(claim(word, Role::Neighbour), join.joined);
+            }
+            // These are places of the parent, which nothing leads to any more.
+            Role::Main | Role::Other | Role::Neighbour => {}
+        }
+    }
+}
