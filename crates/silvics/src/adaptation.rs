@@ -26,7 +26,7 @@ pub trait Adapts: Lookup {
     /// nodes). Takes no lock, and writes no memory of the index.
     ///
     /// It is not atomic: a node that is split or joined meanwhile may be counted before, after,
-    /// or in parts. While no thread writes, all numbers are exact.
+    /// or in parts. While no other call runs, all numbers are exact.
     fn adaptation(&self, guard: &Guard) -> Adaptation;
 }
 

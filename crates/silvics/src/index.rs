@@ -109,9 +109,9 @@ pub trait Lookup: Send + Sync {
     /// concurrent operation may or may not be counted. O(threads).
     fn len(&self) -> usize;
 
-    /// The number of keys at one moment during the call, as far as operations are counted: each is
-    /// counted once, between its effect and its return. `None` if other threads have inserted or
-    /// removed keys during each of 1000 attempts, or if the index cannot tell.
+    /// The number of keys at one moment during the call, as far as it is counted: each operation
+    /// changes the count once, after it takes effect and before it returns. `None` if other threads
+    /// have inserted or removed keys during each of 1000 attempts, or if the index cannot tell.
     ///
     /// An attempt reads a cache line of each thread twice, and succeeds if no key is inserted or
     /// removed within this time. It writes nothing. With [`Counting::Single`] there is one line.
@@ -364,9 +364,9 @@ pub trait RangeUpdates: AtomicRanges {
     /// at one moment during the call, and returns the number of these entries. `new` is called in
     /// ascending order. Linearizable with all other methods.
     ///
-    /// If `new` panics, or there is no memory for the new values, no entry has changed. Writers of
-    /// the range wait while `new` is called. `new` must not use the index: it would wait for
-    /// itself.
+    /// If `new` panics, or there is no memory for the new values, no entry has changed. All other
+    /// calls on keys of the range wait while `new` is called, also lookups. `new` must not use the
+    /// index: it would wait for itself.
     ///
     /// O(log n + entries).
     fn update_range<'g, R: RangeBounds<KeyRef<'g, Self>>>(

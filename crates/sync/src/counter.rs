@@ -24,11 +24,12 @@
 //! | own tally | `add` store | Release | loads of `snapshot` | a snapshot that has an addition in its first pass sees those before it in the second |
 //! | shared tally | `add` | Release | loads of `snapshot` | an RMW loses nothing; as the own tally |
 //! | tallies | `snapshot` loads | Acquire | `add` | see the stores; the loads of the second pass come after those of the first |
+//! | – | fence of `snapshot`, between its passes | `SeqCst` | each other | of two snapshots, that with the later fence sees in its second pass what either thread has added before its own fence; so they agree on an order of the additions |
 //! | `collisions` | `add` | Relaxed | – | only the number counts |
 //! | tallies | `sum` loads | Relaxed | – | exact only if the caller knows that the adders have stopped; it learned this by a join or a channel, which ordered their stores before |
 
 use crate::OnceBox;
-use crate::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use crate::per_thread::{Account, PerThread, thread_index};
 
 /// The shared sum from which on threads add to stripes of their own: a stripe takes a cache line
@@ -43,11 +44,11 @@ const ATTEMPTS: u32 = if cfg!(any(silvics_loom, silvics_shuttle)) { 2 } else { 1
 /// Whether the threads that add to a counter share one word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Counting {
-    /// Once the sum is large, or threads collide, each thread adds to a cache line of its own. To
-    /// read the sum takes O(threads).
+    /// Once the sum is large, or threads collide, each thread adds to a cache line of its own.
+    /// Reading the sum takes O(threads).
     #[default]
     Striped,
-    /// All threads write one cache line. To read the sum takes O(1).
+    /// All threads write one cache line. Reading the sum takes O(1).
     Single,
 }
 
@@ -176,6 +177,7 @@ impl<A: Account + Clone> StripedCounter<A> {
     pub fn snapshot(&self) -> Option<i64> {
         let mut before = self.totals(Ordering::Acquire);
         for _ in 0..ATTEMPTS {
+            fence(Ordering::SeqCst);
             let now = self.totals(Ordering::Acquire);
             if now == before {
                 return Some(now.sum());
@@ -274,7 +276,7 @@ mod tests {
                         done.fetch_add(1, Ordering::Release);
                     });
                 }
-                let mut snapshots = 0;
+                let mut snapshots = u32::from(counter.snapshot().is_some());
                 while done.load(Ordering::Acquire) < 2 {
                     if let Some(sum) = counter.snapshot() {
                         assert!((5000..=5001).contains(&sum), "{counting:?}: {sum}");

@@ -13,7 +13,7 @@ pub struct Limits {
     pub join: i64,
     /// This is added when a lock was not free, or when a word had changed.
     pub contended: i64,
-    /// This is taken off when it was.
+    /// This is taken off when the lock was free, or the word unchanged.
     pub uncontended: i64,
     /// This is taken off the statistics of each base node of an operation on several ones.
     /// The lock-free tree takes off ten times as much (SPAA 2018).
@@ -48,9 +48,16 @@ impl Limits {
             && 0 < self.split
             && self.split < self.most
             && -self.most < self.join
-            && self.contended >= 0
-            && self.uncontended >= 0
-            && self.range >= 0
+            && self.most <= 1 << 32
+            && 0 <= self.contended
+            && self.contended <= self.most
+            && 0 <= self.uncontended
+            && self.uncontended <= self.most
+            && 0 <= self.range
+            && self.range <= self.most
+            && 0 <= self.gravity_off
+            && self.gravity_off <= self.most
+            && self.depth <= 256
             && self.gravity > 0
     }
 }

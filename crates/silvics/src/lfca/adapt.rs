@@ -98,7 +98,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
                 return;
             }
             backoff.wait();
-            // Whatever has disturbed it may have changed the way.
+            // The thread that has disturbed the join may have changed the way.
             let Some((parent, is_right)) = way.parent else { return };
             // SAFETY: Q1: the route node was read under the guard, and its bound stays as long.
             let probe = unsafe { K::probe_slot(parent.bound()) };

@@ -7,6 +7,7 @@
 
 use super::Lfca;
 use super::adapt::Joined;
+use super::node::Base;
 use super::ops::Way;
 use super::walk::Walk;
 use crate::ca::build::Build;
@@ -15,7 +16,7 @@ use crate::ca::word::Word;
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use crate::error::AllocError;
-use silvics_pool::Placement;
+use silvics_pool::{Budget, Placement};
 use silvics_sync::backoff::Backoff;
 
 impl<K: CaKey + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
@@ -41,6 +42,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
         &'g self,
         guard: &'g Guard,
     ) -> Option<(K::Ref<'g>, u64)> {
+        let mut backoff = Backoff::new();
         loop {
             let way = self.way(|_| LAST, guard); // LP(first, last)
             // SAFETY: Q1: the base node was read under the guard.
@@ -52,6 +54,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
             }
             // Without memory for the list of base nodes, another attempt may find an entry.
             let Ok(ways) = self.collect_all::<LAST>((&None, &None), Self::has_entry, guard) else {
+                backoff.wait();
                 continue;
             };
             // SAFETY: Q1: likewise.
@@ -88,8 +91,12 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
                     }
                     continue;
                 }
-                match self.join(&way, guard) {
-                    Joined::NoMemory => return Err(AllocError::System { requested: 0 }),
+                let mut joined = self.join(&way, guard);
+                if joined == Joined::NoMemory {
+                    joined = Budget::with_reserves(|| self.join(&way, guard));
+                }
+                match joined {
+                    Joined::NoMemory => return Err(self.no_memory()),
                     Joined::Disturbed => backoff.wait(),
                     Joined::Done | Joined::Alone => {}
                 }
@@ -99,6 +106,16 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
                 return Ok(Some(found));
             }
             contended = true;
+        }
+    }
+
+    /// The error of a pop that could not join an empty base node.
+    fn no_memory(&self) -> AllocError {
+        let budget = &self.objects.frame().config.budget;
+        let requested = size_of::<Base>();
+        match budget.limit() {
+            Some(limit) => AllocError::Limit { requested, held: budget.held(), limit },
+            None => AllocError::System { requested },
         }
     }
 }

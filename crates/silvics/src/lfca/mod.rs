@@ -45,11 +45,11 @@
 //!    that an exchange there fails: that is the paper's `valid`.
 //! 2. **The joined container is made before the first claim**, since containers do not change. So a
 //!    committed join needs no memory, and each of its words is known from the beginning.
-//! 3. **A snapshot stores nothing in the tree.** The paper puts nodes with a common result in the
+//! 3. **A snapshot puts no nodes into the tree.** The paper puts nodes with a common result in the
 //!    place of the base nodes of a range, and writers help to complete it. Here a snapshot collects
 //!    the base nodes and validates that their places still lead to them: the containers are the
-//!    result. If writers disturb it for long, it joins base nodes of its range. Without a split in
-//!    between, it is left with one, which it cannot fail to read.
+//!    result. If writers disturb it for long, it joins base nodes, the first of its range with its
+//!    neighbour. So in the end it has few of them to validate.
 //! 4. **Statistics of a base node change in place**, when an operation uses several base nodes.
 //!    Updates may get lost.
 //! 5. **A base node that has lost its last entry is joined at once**, as in `ca`, and one write in
@@ -58,7 +58,7 @@
 //! # Invariants
 //! * C1: A container never changes after it was linked. An object that leaves with a replaced base
 //!   node (`gone` of an [edit](self#files)) is in no later container. It is retired once, by the
-//!   thread whose exchange has unlinked it.
+//!   thread whose exchange has unlinked it, or by the owner of the join that did.
 //! * C2: The keys of a container ascend, its nodes are not empty, and all leaves are equally deep
 //!   (N2 and N4 of [`ca`](crate::ca)).
 //! * T1: Each way from the root ends at a base node. A word that was replaced never comes back,
@@ -123,7 +123,7 @@
 //! | `update` that changes a key, `pop_first`, `pop_last` | the exchange of the place |
 //! | `get`, `update` that keeps the state | the load of the word that leads to the base node, or just before its route node was unlinked |
 //! | `first`, `last` | as `get`, for the base node at the end; if that is empty, as a snapshot |
-//! | `collect_range` | between the last base node that is collected and the first that is validated |
+//! | `collect_range` | between the last base node that is collected and the first that is validated; of one base node, as `get` |
 //! | `pop_first`, `pop_last` of an empty tree | as a snapshot |
 //!
 //! The base node that a lookup finds was linked at some moment of the call, with the key in its
@@ -139,10 +139,14 @@
 //! node. So together they have all keys of the range.
 //!
 //! # Progress
-//! Updates are lock-free: an exchange fails only because another thread has replaced a base node,
-//! or has claimed a place. A claim is taken back or finished by the next thread that comes, and
-//! each attempt to join follows a write, or an operation that was disturbed by writes. Snapshots
-//! and ends are lock-free likewise. Lookups and ranges never wait and never restart. A lookup takes
+//! Updates are lock-free among themselves: an exchange fails only because another thread has
+//! replaced a base node, or has claimed a place for a join, and each join of an update follows a
+//! write. A claim is taken back or finished by the next thread that comes, so nobody waits for a
+//! thread that has stopped. Atomic ranges that are disturbed again and again, and pops at an empty
+//! base node, join base nodes until they succeed. Two of them may abort each other's joins, and
+//! disturb writers. So they are obstruction-free only; between attempts they wait for longer and
+//! longer times. `first` and `last` at an empty base node need a small list, and try again until it
+//! can be allocated. Lookups and ranges never wait and never restart. A lookup takes
 //! one step for each route node, and others can make its way longer only by splits below it. Splits
 //! and joins need memory, and do not take place without.
 //!

@@ -181,7 +181,8 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
                     let mut edit = Edit::new(&self.objects, May::Flush(guard));
                     let root = edit.put(found, (K::shorten(key), value))?;
                     let more = i64::from(state.is_none());
-                    self.replace(&way, (root, edit), contended, more, guard)?
+                    let now = self.replace(&way, (root, edit), contended, more, guard)?;
+                    self.adapt_after(now, guard)
                 }
                 Step::Take if state.is_some() => self.take_out(&way, &probe, contended, guard)?,
                 _ => {
@@ -207,28 +208,37 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
         contended: bool,
         guard: &'g Guard,
     ) -> Result<bool, AllocError> {
-        let take = || {
+        let take = || -> Result<Option<Way<'g, K>>, AllocError> {
             // SAFETY: Q1: the base node was read under the guard.
             let Some(found) = unsafe { Found::new(way.base().container, probe) }? else {
-                return Ok(false);
+                return Ok(None);
             };
             let mut edit = Edit::new(&self.objects, May::Flush(guard));
             let root = edit.remove(found)?;
             self.replace(way, (root, edit), contended, -1, guard)
         };
-        take().or_else(|_| Budget::with_reserves(take))
+        let now = take().or_else(|_| Budget::with_reserves(take))?;
+        Ok(self.adapt_after(now, guard))
+    }
+
+    /// Adapts a base node that has replaced another one, and returns whether there is one.
+    fn adapt_after<'g>(&'g self, now: Option<Way<'g, K>>, guard: &'g Guard) -> bool {
+        if let Some(now) = &now {
+            afterwards(|| self.adapt(now, guard));
+        }
+        now.is_some()
     }
 
     /// Puts a new base node in the place of one, with a container that has `more` entries. Returns
-    /// whether the place still led to the old one.
-    pub(super) fn replace(
-        &self,
-        way: &Way<'_, K>,
+    /// the way to the new one, or nothing if the place no longer led to the old one.
+    fn replace<'g>(
+        &'g self,
+        way: &Way<'g, K>,
         (root, mut edit): (Word, Edit<'_, K, P>),
         contended: bool,
         more: i64,
-        guard: &Guard,
-    ) -> Result<bool, AllocError> {
+        guard: &'g Guard,
+    ) -> Result<Option<Way<'g, K>>, AllocError> {
         let old = way.base();
         let Limits { contended: plus, uncontended: minus, most, .. } = B::LIMITS;
         let by = if contended { plus } else { -minus } + B::nudge(old.writes);
@@ -236,7 +246,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
         let writes = old.writes.wrapping_add(1);
         let new = new_base(&mut edit.fresh, Base::new(root, statistics, writes))?;
         if !way.place.replace(way.word, new) {
-            return Ok(false); // `edit` frees what it has made
+            return Ok(None); // `edit` frees what it has made
         }
         // LP(inserted), LP(removed)
         edit.fresh.linked();
@@ -253,9 +263,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
                 }
             }
         }
-        let now = Way { word: new, ..*way };
-        afterwards(|| self.adapt(&now, guard));
-        Ok(true)
+        Ok(Some(Way { word: new, ..*way }))
     }
 
     /// Helps an operation that has claimed a place. Afterwards the place has another word, or is

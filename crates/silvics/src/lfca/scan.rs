@@ -24,6 +24,7 @@ use crate::domain::Guard;
 use crate::error::{AllocError, reserved};
 use crate::frame::{AlgorithmBounds, afterwards};
 use silvics_pool::Placement;
+use silvics_sync::backoff::Backoff;
 use std::cmp::Ordering;
 use std::fmt;
 use std::iter::FusedIterator;
@@ -179,7 +180,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
         is_last: impl Fn(&Way<'g, K>) -> bool,
         guard: &'g Guard,
     ) -> Result<Ways<'g, K>, AllocError> {
-        let mut tries = 0;
+        let (mut tries, mut backoff) = (0, Backoff::new());
         loop {
             match self.collect::<DESCENDS>(range, &is_last, guard)? {
                 Ok(ways) => {
@@ -192,10 +193,12 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
                 Err(found) if found > 1 && B::ADAPTS => {
                     let way = self.way(|bound| goes_right::<K, DESCENDS>(bound, range.0), guard);
                     afterwards(|| {
-                        let _: Joined = self.join(&way, guard);
+                        if self.join(&way, guard) == Joined::Disturbed {
+                            backoff.wait();
+                        }
                     });
                 }
-                Err(_) => {}
+                Err(_) => backoff.wait(),
             }
         }
     }

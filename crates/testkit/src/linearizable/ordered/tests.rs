@@ -158,9 +158,13 @@ fn a_range_shows_one_moment() {
     violation(&history(&[(9, 90)]));
     violation(&history(&[(1, 10), (1, 10), (9, 90)]));
     violation(&history(&[(9, 90), (1, 10)]));
-    let mut outside = history(&[(9, 90)]);
-    outside.push(range(1, (21, 22), (2, 8), 0, &[(9, 90)]));
-    violation(&outside);
+    let with = |found: &[(u64, u64)]| {
+        let mut events = history(&[(1, 10), (9, 90)]);
+        events.push(range(1, (21, 22), (6, 8), 0, found));
+        events
+    };
+    assert_eq!(judge(&with(&[])), Verdict::Linearizable);
+    violation(&with(&[(9, 90)]));
 }
 
 /// A walk that is not atomic reads 1, then another thread moves an entry from 9 to 1.
