@@ -286,7 +286,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
     }
 
     /// The number of keys at one moment, or `None` if writers prevent that: see
-    /// [`Lookup::len_snapshot`].
+    /// [`crate::Lookup::len_snapshot`].
     pub fn len_snapshot(&self) -> Option<usize> {
         self.index.len_snapshot()
     }
