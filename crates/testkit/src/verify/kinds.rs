@@ -75,9 +75,4 @@ impl Kinds {
     pub fn ends(&self) -> u64 {
         self.0[Self::ENDS..Self::RANGES].iter().sum()
     }
-
-    /// The number of atomic ranges.
-    pub fn ranges(&self) -> u64 {
-        self.0[Self::RANGES..].iter().sum()
-    }
 }

@@ -72,60 +72,18 @@ pub struct NoScans;
 
 impl<I: Subject + ?Sized> OrderedCalls<I> for NoScans {}
 
-/// Scans by ranges in both directions and by cursors.
-#[derive(Clone, Copy, Debug)]
-pub struct AllScans;
+/// Declares the calls of an index with some capabilities.
+macro_rules! calls {
+    ($($(#[$doc:meta])* $name:ident: $($bound:ident)+ {
+        scan $(, $end:ident)? $(; $ranges:ident by $range:ident)?
+    })*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name;
 
-impl<I: ScanSubject + ?Sized> OrderedCalls<I> for AllScans {
-    fn scan(
-        self,
-        recorder: &mut Recorder<'_, I>,
-        index: &Arc<I>,
-        first: u32,
-        count: u32,
-        verb: u64,
-        guard: &Guard,
-    ) -> Outcome {
-        scan(recorder, index, first, count, verb, guard)
-    }
-}
-
-/// All scans, and the four calls on the ends.
-#[derive(Clone, Copy, Debug)]
-pub struct ScansAndEnds;
-
-impl<I: ScanSubject + OrderedEnds + ?Sized> OrderedCalls<I> for ScansAndEnds {
-    const ENDS: bool = true;
-
-    fn scan(
-        self,
-        recorder: &mut Recorder<'_, I>,
-        index: &Arc<I>,
-        first: u32,
-        count: u32,
-        verb: u64,
-        guard: &Guard,
-    ) -> Outcome {
-        scan(recorder, index, first, count, verb, guard)
-    }
-
-    fn end(
-        self,
-        recorder: &mut Recorder<'_, I>,
-        index: &I,
-        verb: EndVerb,
-        guard: &Guard,
-    ) -> Result<Option<(u32, u64)>, crate::Failure> {
-        end(recorder, index, verb, guard)
-    }
-}
-
-/// Implements the calls of an index with atomic ranges.
-macro_rules! with_ranges {
-    ($name:ident: $bound:ident, $ranges:expr, $range:path) => {
-        impl<I: ScanSubject + OrderedEnds + $bound + ?Sized> OrderedCalls<I> for $name {
-            const ENDS: bool = true;
-            const RANGES: Ranges = $ranges;
+        impl<I: $($bound +)+ ?Sized> OrderedCalls<I> for $name {
+            $(const ENDS: bool = calls!(@ has $end);)?
+            $(const RANGES: Ranges = Ranges::$ranges;)?
 
             fn scan(
                 self,
@@ -139,17 +97,17 @@ macro_rules! with_ranges {
                 scan(recorder, index, first, count, verb, guard)
             }
 
-            fn end(
+            $(fn end(
                 self,
                 recorder: &mut Recorder<'_, I>,
                 index: &I,
                 verb: EndVerb,
                 guard: &Guard,
             ) -> Result<Option<(u32, u64)>, crate::Failure> {
-                end(recorder, index, verb, guard)
-            }
+                $end(recorder, index, verb, guard)
+            })?
 
-            fn range(
+            $(fn range(
                 self,
                 recorder: &mut Recorder<'_, I>,
                 index: &I,
@@ -158,22 +116,40 @@ macro_rules! with_ranges {
                 guard: &Guard,
             ) -> Outcome {
                 $range(recorder, index, keys, mask, guard)
-            }
+            })?
         }
-    };
+    )*};
+    (@ has $end:ident) => { true };
 }
 
-/// All scans, the four calls on the ends, and atomic reads of ranges.
+calls! {
+    /// Scans by ranges in both directions and by cursors.
+    AllScans: ScanSubject { scan }
+    /// All scans, and the four calls on the ends.
+    ScansAndEnds: ScanSubject OrderedEnds { scan, end }
+    /// All scans, the four calls on the ends, and atomic reads of ranges.
+    RangesRead: ScanSubject OrderedEnds AtomicRanges { scan, end; Read by read_range }
+    /// All scans, the four calls on the ends, and atomic reads and updates of ranges.
+    RangesUpdated: ScanSubject OrderedEnds RangeUpdates { scan, end; Updated by update_range }
+}
+
+/// The four calls on the ends of a map. A map as an index has no scans.
 #[derive(Clone, Copy, Debug)]
-pub struct RangesRead;
+pub struct MapEnds;
 
-with_ranges! { RangesRead: AtomicRanges, Ranges::Read, read_range }
+impl<K: TestKey + ?Sized> OrderedCalls<dyn AnyMapped<K>> for MapEnds {
+    const ENDS: bool = true;
 
-/// All scans, the four calls on the ends, and atomic ranges, which are read or updated.
-#[derive(Clone, Copy, Debug)]
-pub struct RangesUpdated;
-
-with_ranges! { RangesUpdated: RangeUpdates, Ranges::Updated, update_range }
+    fn end(
+        self,
+        recorder: &mut Recorder<'_, dyn AnyMapped<K>>,
+        index: &dyn AnyMapped<K>,
+        verb: EndVerb,
+        _guard: &Guard,
+    ) -> Result<Option<(u32, u64)>, crate::Failure> {
+        recorder.end(verb, || index.end(verb))
+    }
+}
 
 fn read_range<I: Subject + AtomicRanges + ?Sized>(
     recorder: &mut Recorder<'_, I>,
@@ -227,24 +203,6 @@ fn end<I: Subject + OrderedEnds + ?Sized>(
         };
         Ok(found.map(|(key, value)| (own::<I>(key), value)))
     })
-}
-
-/// The four calls on the ends of a map. A map as an index has no scans.
-#[derive(Clone, Copy, Debug)]
-pub struct MapEnds;
-
-impl<K: TestKey + ?Sized> OrderedCalls<dyn AnyMapped<K>> for MapEnds {
-    const ENDS: bool = true;
-
-    fn end(
-        self,
-        recorder: &mut Recorder<'_, dyn AnyMapped<K>>,
-        index: &dyn AnyMapped<K>,
-        verb: EndVerb,
-        _guard: &Guard,
-    ) -> Result<Option<(u32, u64)>, crate::Failure> {
-        recorder.end(verb, || index.end(verb))
-    }
 }
 
 fn scan<I: ScanSubject + ?Sized>(
