@@ -345,3 +345,43 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
         self.adapt(&chosen.way, chosen.hold, (chosen.contended, off), guard);
     }
 }
+
+#[cfg(all(test, not(any(silvics_loom, silvics_shuttle))))]
+mod tests {
+    use super::super::CaTree;
+    use super::super::build::Restless;
+    use super::*;
+    use crate::adaptation::Adapts;
+    use crate::index::{Lookup, Options, OrderedIndex};
+    use silvics_pool::Pooled;
+    use std::ops::RangeBounds;
+
+    /// A range is read alike with the locks of its base nodes and without, for bounds of each kind.
+    #[test]
+    fn locks_make_no_difference() {
+        let tree = CaTree::<u64, Pooled, Restless>::with_options(&Options::default()).unwrap();
+        let guard = tree.domain().pin();
+        // Splits and joins come by chance in this build.
+        let mut n = 0;
+        while n < 3001 || tree.adaptation(&guard).base_nodes.len() < 6 {
+            tree.insert(n * 7919 % 3001 * 2, n, &guard).unwrap();
+            n += 1;
+        }
+        let kinds = |key| [Bound::Included(key), Bound::Excluded(key), Bound::Unbounded];
+        let all = tree.0.lock_range(&Within::new((Bound::Unbounded, Bound::Unbounded)), &guard);
+        assert!(all.unwrap().len() > 5, "the range has several base nodes");
+        for (from, to) in [(0, 6000), (17, 4001), (400, 400), (400, 402), (900, 100)] {
+            for low in kinds(from) {
+                for high in kinds(to) {
+                    let within = Within::new((low, high));
+                    let (mut free, mut locked) = (Vec::new(), Vec::new());
+                    assert!(tree.0.read_range(&within, &mut free, &guard).is_ok());
+                    tree.0.read_range_locked(&within, &mut locked, &guard).unwrap();
+                    assert_eq!(free, locked, "{low:?} {high:?}");
+                    let wanted = (0..3001).map(|n| 2 * n).filter(|key| (low, high).contains(key));
+                    assert!(free.iter().map(|(key, _)| *key).eq(wanted), "{low:?} {high:?}");
+                }
+            }
+        }
+    }
+}
