@@ -442,7 +442,7 @@ macro_rules! for_each_structure {
             paper: "Winblad, Sagonas and Jonsson, SPAA 2018; Winblad, ICCSW 2017",
             topology: "route nodes over immutable base nodes with B⁺-trees",
             sync: "exchanges of base nodes that are split and joined by contention",
-            progress: "lock-free writes; atomic ranges and pops are obstruction-free; lookups and scans wait for no thread",
+            progress: "lock-free, but for atomic ranges and pops; lookups and scans wait for no thread",
             scans: "both ways, cursors, first and last; atomic ranges",
             page: "lfca",
             checked: "conformance suite, `check`, schedules",

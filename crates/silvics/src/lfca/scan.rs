@@ -9,7 +9,7 @@
 //! ```
 //! A walk goes on at the nearest bound that it has passed on the way to a base node. The route node
 //! of this bound may have been unlinked before the base node was made, which has keys behind the
-//! bound then. So an ascending walk that has taken such keys goes on behind the last one, and a
+//! bound then. So a walk that has taken such keys goes on behind the last one, and a
 //! snapshot finds the same base node again.
 
 use super::Lfca;
