@@ -138,6 +138,8 @@ canaries! {
     RangeNotValidated "range-not-validated";
     /// A range update puts its values after it has released the locks.
     RangeUnlockedEarly "range-unlocked-early";
+    /// A writer that has a readers–writer lock does not wait for the readers inside.
+    ReadersNotAwaited "readers-not-awaited";
 
     "lfca-tree":
     /// A split stores its route node without a look at the place. A base node that another thread

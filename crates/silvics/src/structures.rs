@@ -397,7 +397,7 @@ macro_rules! for_each_structure {
             groups: ["default"],
             caps: updates,
             paper: "Sagonas and Winblad, ISPDC 2015; Sagonas and Winblad, JPDC 2018",
-            topology: "route nodes over base nodes with B⁺-trees",
+            topology: "route nodes over base nodes with B⁺-trees, or with AVL trees",
             sync: "version locks that are split and joined by contention, optimistic lookups",
             progress: "deadlock-free",
             scans: "both ways, cursors, first and last; atomic ranges",
@@ -431,6 +431,25 @@ macro_rules! for_each_structure {
                         u128_keys: $crate::CaTree<u128, $crate::Pooled, $crate::ca::build::Restless>,
                         byte_keys: $crate::CaTree<[u8], $crate::Pooled, $crate::ca::build::Restless>,
                     }
+                }
+                {
+                    ident: avl, name: "avl", oversights: [], runs: locked, faults: scans,
+                    types: { u64_keys: $crate::CaTree<u64, $crate::Pooled, $crate::ca::build::Avl>, }
+                }
+                {
+                    ident: avl_coarse, name: "avl-coarse", oversights: [], runs: locked, faults: scans,
+                    types: { u64_keys: $crate::CaTree<u64, $crate::Pooled, $crate::ca::build::AvlCoarse>, }
+                }
+                {
+                    ident: avl_restless, name: "avl-restless", oversights: [], runs: locked, faults: none,
+                    types: {
+                        u64_keys: $crate::CaTree<u64, $crate::Pooled, $crate::ca::build::AvlRestless>,
+                        byte_keys: $crate::CaTree<[u8], $crate::Pooled, $crate::ca::build::AvlRestless>,
+                    }
+                }
+                {
+                    ident: spin, name: "spin", oversights: [], runs: locked, faults: scans,
+                    types: { u64_keys: $crate::CaTree<u64, $crate::Pooled, $crate::ca::build::Spin>, }
                 }
             }
         }
@@ -501,9 +520,10 @@ macro_rules! for_each_structure {
 /// `for_each_index!(callback)` expands to `callback! { structure build keys runs capability faults
 /// Type }` for each. All but the type are identifiers: `keys` is `u64_keys`, `u128_keys` or
 /// `byte_keys`; `capability` is `points`, `scans`, `ends`, `atomic` or `updates`, and `faults` the
-/// capability that the suite of faults uses. `runs` is `full`, `suite` for a build that the long
-/// tests of its structure leave out, or `alias` for a build whose type is that of another build, so
-/// that its tests would run twice.
+/// capability that the suite of faults uses, or `none` for tests alone. `runs` is `full`, `suite`
+/// for a build that the long tests of its structure leave out, `locked` for such a build whose
+/// lookups write, since they take locks, or `alias` for a build whose type is that of another
+/// build, so that its tests would run twice.
 #[macro_export]
 macro_rules! for_each_index {
     ($($callback:tt)+) => { $crate::for_each_structure! { ($crate::__indexes) $($callback)+ } };

@@ -12,7 +12,7 @@ use scenarios::{
 };
 use silvics::art::hot::Sampled;
 use silvics::bst::natarajan::build::Collocated;
-use silvics::ca::build::Restless;
+use silvics::ca::build::{AvlRestless, Restless};
 use silvics::canary::{Canary, plant};
 use silvics::key::Prefixed;
 use silvics::structures::STRUCTURES;
@@ -99,6 +99,9 @@ fn catch(canary: Canary) -> Option<Found> {
         "ca-tree" if canary == Canary::OldBoundTrusted => {
             let lists = &[only(ADAPTING, "walk-on-an-old-way")];
             hunt::<CaTree<u64, Model, Restless>>(lists, scans, SCHEDULES, None)
+        }
+        "ca-tree" if canary == Canary::ReadersNotAwaited => {
+            hunt::<CaTree<u64, Model, AvlRestless>>(&[ADAPTING, COMMON], scans, SCHEDULES, None)
         }
         "ca-tree" if RANGE_CANARIES.contains(&canary) => {
             let lists = &[ADAPTING_RANGES, ADAPTING_UPDATES];
@@ -253,6 +256,7 @@ const REASONS: &[(&[Canary], &[&str])] = &[
     (&[Canary::StaleBoundTrusted], &["not linearizable", "range in this"]),
     (&LFCA_END_CANARIES, &["not linearizable"]),
     (&[Canary::ContainerFreedAtOnce], &["use after free", "free of an object", "double free"]),
+    (&[Canary::ReadersNotAwaited], &["use after free", "not linearizable"]),
     (&[Canary::ObjectNotRetired], &["objects are live"]),
     (&RANGE_CANARIES, &["not linearizable"]),
     (&[Canary::OrderTrusted], &["not linearizable"]),

@@ -19,6 +19,9 @@ macro_rules! suite {
         suite!(suite $capability $faults $index);
         suite!(@ churn $index);
     };
+    (locked $capability:ident $faults:ident $index:ty) => {
+        suite!(suite $capability $faults $index);
+    };
     (suite $capability:ident $faults:ident $index:ty) => {
         suite!(@ pooled $capability silvics::structures::At<$index, silvics::Pooled>);
         #[cfg(any(not(debug_assertions), silvics_poison))]

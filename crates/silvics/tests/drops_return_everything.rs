@@ -34,6 +34,9 @@ macro_rules! returned {
         returns_everything::<At<$index, Pooled>>(&format!("{name}, pooled"));
         returns_everything::<At<$index, Shared>>(&format!("{name}, shared"));
     };
+    ($structure:ident $build:ident $keys:ident locked $($rest:tt)*) => {
+        returned! { $structure $build $keys full $($rest)* }
+    };
     ($structure:ident $build:ident $keys:ident $runs:ident $($rest:tt)*) => {};
 }
 

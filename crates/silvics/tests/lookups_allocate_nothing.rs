@@ -10,9 +10,10 @@ use std::sync::Arc;
 static ALLOCATOR: Counting = Counting;
 
 /// Tests lookups in pools and, unless a build differs from another by a policy alone, in shared
-/// memory; scans in pools.
+/// memory; scans in pools. A lookup that takes a lock may split or join base nodes.
 macro_rules! allocate_nothing {
     (alias $($build:tt)*) => {};
+    (locked $capability:ident $faults:ident $index:ty) => {};
     (suite $capability:ident $faults:ident $index:ty) => {
         allocate_nothing!(@ $capability $index, Pooled);
     };

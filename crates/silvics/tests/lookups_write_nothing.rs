@@ -3,9 +3,11 @@
 
 use silvics_testkit::{broken, holds, lookups, make};
 
-// A build that is only another name of an earlier one has its lookups, too.
+// A build that is only another name of an earlier one has its lookups, too. Lookups that take a
+// lock write to it.
 macro_rules! write_nothing {
     (alias $($build:tt)*) => {};
+    (locked $($build:tt)*) => {};
     ($runs:ident points $faults:ident $index:ty) => {
         #[test]
         #[cfg_attr(miri, ignore = "Miri has no memory protection")]

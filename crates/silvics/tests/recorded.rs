@@ -109,8 +109,20 @@ fn paths<I: Create + OrderedIndex<Key = u64> + Objects>(name: &str) {
 #[test]
 fn lookups_report_their_paths() {
     macro_rules! paths_of {
+        (@ $name:ident $index:ty) => {
+            paths::<At<$index, Recorded<Pooled>>>(stringify!($name));
+        };
+        (ca_tree avl u64_keys $r:ident $c:ident $f:ident $index:ty) => {
+            paths_of! { @ avl $index }
+        };
+        (ca_tree avl_coarse u64_keys $r:ident $c:ident $f:ident $index:ty) => {
+            paths_of! { @ avl $index }
+        };
+        (ca_tree avl_restless u64_keys $r:ident $c:ident $f:ident $index:ty) => {
+            paths_of! { @ avl $index }
+        };
         ($structure:ident $build:ident u64_keys $r:ident $c:ident $f:ident $index:ty) => {
-            paths::<At<$index, Recorded<Pooled>>>(stringify!($structure));
+            paths_of! { @ $structure $index }
         };
         ($structure:ident $build:ident $keys:ident $($rest:tt)*) => {};
     }

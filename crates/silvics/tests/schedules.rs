@@ -15,7 +15,7 @@ use scenarios::{
 use silvics::art::hot::Sampled;
 use silvics::bst::build::{Baseline, Fixed};
 use silvics::bst::natarajan::build::{Collocated, Fixed2};
-use silvics::ca::build::Restless;
+use silvics::ca::build::{AvlRestless, Restless, Spin};
 use silvics::key::Prefixed;
 use silvics::structures::At;
 use silvics::{
@@ -211,9 +211,23 @@ fn ca_tree() {
     explore_all::<CaTree<u128, Model>>("ca-tree-u128", &[COMMON, SCANS], scans);
 }
 
+/// AVL trees under readers–writer locks, and blocks under spin locks.
+#[test]
+fn ca_tree_locked() {
+    let lists = [COMMON, SCANS, ADAPTING];
+    explore_all::<CaTree<u64, Model, AvlRestless>>("ca-tree:avl-restless", &lists, scans);
+    let name = "ca-tree:avl-restless-bytes";
+    explore_all::<CaTree<[u8], Model, AvlRestless>>(name, &lists, scans);
+    let name = "ca-tree:avl-restless-u128";
+    explore_all::<CaTree<u128, Model, AvlRestless>>(name, &[NODES, BATCHES], scans);
+    explore_all::<CaTree<u64, Model, Spin>>("ca-tree:spin", &[COMMON, SCANS], scans);
+}
+
 #[test]
 fn ca_tree_ends() {
     for scenario in ENDS.iter().chain(ADAPTING_ENDS) {
+        let name = "ca-tree:avl-restless";
+        explore::<CaTree<u64, Model, AvlRestless>>(name, scenario, ends, SCHEDULES / 2);
         let name = "ca-tree:restless";
         explore::<CaTree<u64, Model, Restless>>(name, scenario, ends, SCHEDULES / 2);
         explore::<CaTree<[u8], Model>>("ca-tree-bytes", scenario, ends, SCHEDULES / 4);
@@ -223,6 +237,8 @@ fn ca_tree_ends() {
 #[test]
 fn ca_tree_ranges() {
     for scenario in ADAPTING_RANGES.iter().chain(ADAPTING_UPDATES) {
+        let name = "ca-tree:avl-restless";
+        explore::<CaTree<u64, Model, AvlRestless>>(name, scenario, updates, SCHEDULES);
         let name = "ca-tree:restless";
         explore::<CaTree<u64, Model, Restless>>(name, scenario, updates, SCHEDULES);
         let name = "ca-tree:restless-bytes";
@@ -536,6 +552,7 @@ fn lookups_beside_lookups_never_restart() {
         }
     }
     macro_rules! holds_of {
+        (ca_tree spin $($rest:tt)*) => {}; // lookups wait for one another
         ($structure:ident $build:ident $keys:ident $r:ident $c:ident $f:ident $index:ty) => {
             let name = named(stringify!($structure), stringify!($keys));
             holds::<At<$index, Model>>(&format!("{name}:{}", stringify!($build)));

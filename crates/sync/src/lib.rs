@@ -43,7 +43,8 @@
 //! # Contents
 //! * [`lock`]: a test-and-set spin lock and a ticket lock behind the trait [`lock::RawLock`];
 //! * [`pthread`]: the C library's mutex, for comparison;
-//! * [`version`]: the optimistic lock (read, validate, upgrade, obsolete);
+//! * [`version`]: the optimistic lock (read, validate, upgrade, obsolete), and counted readers,
+//!   with which it is a readers–writer lock;
 //! * [`tagged`]: a pointer with mark bits below it and a 16-bit hint above it;
 //! * [`backoff`]: bounded exponential waiting;
 //! * [`prefetch`](fn@prefetch): a hint to the cache about a line that will be read soon;

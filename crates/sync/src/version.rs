@@ -31,6 +31,21 @@
 //! read comes after an exchange of the same lock in this order, its reader sees what the owner has
 //! done, or waits for it. So what is done under locks can be linearized where the lock was taken,
 //! and a validated read where its version was read.
+//!
+//! # Readers that are counted
+//! [`Readers`] beside a version lock make a readers–writer lock of the two. Its readers need not
+//! validate, and writers wait for them:
+//!
+//! * A **reader** adds itself to the count, and then looks at the lock. If a writer owns it, the
+//!   reader takes itself off again and waits. So writers come first.
+//! * A **writer** takes the lock, and then waits until the count is zero.
+//!
+//! | site | ordering | pairs with | why |
+//! |---|---|---|---|
+//! | `enter` addition, then load of the lock | `SeqCst` | `lock` CAS, then load of the count | of a reader and a writer, at least one sees the other |
+//! | `enter` load of the lock | as Acquire | `unlock` Release | the reader sees what the last writer has done |
+//! | `leave` subtraction | Release | load of the count, as Acquire | the reader has read before the writer writes |
+//! | `enter` subtraction | Relaxed | – | this reader has read nothing |
 
 use crate::atomic::{AtomicU64, Ordering, fence};
 use crate::backoff::Backoff;
@@ -148,6 +163,66 @@ impl VersionLock {
     }
 }
 
+/// The readers of what a [`VersionLock`] protects, counted. See the module docs.
+#[derive(Debug, Default)]
+pub struct Readers {
+    count: AtomicU64,
+}
+
+impl Readers {
+    /// Makes a count of no readers.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Becomes a reader, waiting for writers. Returns whether it had to wait.
+    #[inline]
+    pub fn enter(&self, lock: &VersionLock) -> Result<bool, Obsolete> {
+        let mut waited = false;
+        loop {
+            self.count.fetch_add(1, Ordering::SeqCst);
+            if lock.word.load(Ordering::SeqCst) & (LOCKED | OBSOLETE) == 0 {
+                return Ok(waited);
+            }
+            self.count.fetch_sub(1, Ordering::Relaxed);
+            waited = true;
+            lock.read()?;
+        }
+    }
+
+    /// Ends the reading.
+    ///
+    /// # Safety
+    /// The caller has become a reader by [`Readers::enter`], and has not left since.
+    #[inline]
+    pub unsafe fn leave(&self) {
+        self.count.fetch_sub(1, Ordering::Release);
+    }
+
+    /// Whether no thread reads. If the caller owns the lock, no reader enters before it unlocks.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        // loom takes SeqCst accesses for weaker ones. An addition reads the latest count.
+        #[cfg(silvics_loom)]
+        return self.count.fetch_add(0, Ordering::SeqCst) == 0;
+        #[cfg(not(silvics_loom))]
+        return self.count.load(Ordering::SeqCst) == 0;
+    }
+
+    /// Waits until no thread reads. The caller owns the lock. Returns whether it had to wait.
+    #[inline]
+    pub fn wait(&self) -> bool {
+        if self.is_empty() {
+            return false;
+        }
+        let mut backoff = Backoff::new();
+        while !self.is_empty() {
+            backoff.wait();
+        }
+        true
+    }
+}
+
 #[cfg(all(test, not(any(silvics_loom, silvics_shuttle))))]
 mod tests {
     use super::*;
@@ -213,5 +288,54 @@ mod tests {
             }
         }
         writer.join().unwrap();
+    }
+
+    #[test]
+    fn counted_readers_and_writers_exclude_each_other() {
+        let (lock, readers) = (VersionLock::new(), Readers::new());
+        assert_eq!((readers.enter(&lock), readers.enter(&lock)), (Ok(false), Ok(false)));
+        lock.lock().unwrap();
+        assert!(!readers.is_empty());
+        // SAFETY: both have entered above.
+        unsafe {
+            readers.leave();
+            readers.leave();
+        }
+        assert!(readers.is_empty() && !readers.wait());
+        // SAFETY: locked above.
+        unsafe { lock.unlock_obsolete() };
+        assert_eq!(readers.enter(&lock), Err(Obsolete));
+        assert!(readers.is_empty());
+    }
+
+    /// Writers keep two words equal, and no reader ever sees them differ.
+    #[test]
+    fn counted_readers_see_no_write_in_part() {
+        let shared = (VersionLock::new(), Readers::new(), AtomicU64::new(0), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for _ in 0..20_000 {
+                        shared.0.lock().unwrap();
+                        shared.1.wait();
+                        let next = shared.2.load(Ordering::Relaxed) + 1;
+                        shared.2.store(next, Ordering::Relaxed);
+                        shared.3.store(next, Ordering::Relaxed);
+                        // SAFETY: locked above.
+                        unsafe { shared.0.unlock() };
+                    }
+                });
+                scope.spawn(|| {
+                    for _ in 0..20_000 {
+                        shared.1.enter(&shared.0).unwrap();
+                        let pair = (&shared.2, &shared.3);
+                        assert_eq!(pair.0.load(Ordering::Relaxed), pair.1.load(Ordering::Relaxed));
+                        // SAFETY: entered above.
+                        unsafe { shared.1.leave() };
+                    }
+                });
+            }
+        });
+        assert_eq!(shared.2.load(Ordering::Relaxed), 40_000);
     }
 }

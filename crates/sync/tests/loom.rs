@@ -7,7 +7,7 @@ use silvics_sync::cell::UnsafeCell;
 use silvics_sync::lock::{RawLock, SpinLock, TicketLock};
 use silvics_sync::per_thread::Account;
 use silvics_sync::rcu::RcuDomain;
-use silvics_sync::version::VersionLock;
+use silvics_sync::version::{Readers, VersionLock};
 use std::sync::Arc;
 
 /// Explores executions with at most two preemptions per thread. This finds nearly all real mistakes
@@ -93,6 +93,66 @@ fn validated_reads_are_of_one_moment() {
         let b = shared.2.load(Ordering::Relaxed);
         if shared.0.validate(version) {
             assert_eq!(a, b);
+        }
+        writer.join().unwrap();
+    });
+}
+
+type Counted = (VersionLock, Readers, UnsafeCell<u64>);
+
+struct Sent(Arc<Counted>);
+// SAFETY: the cell is only accessed under the lock; loom checks that.
+unsafe impl Send for Sent {}
+
+/// Writers wait for counted readers, and readers for writers.
+#[test]
+fn counted_readers_exclude_writers() {
+    explore(|| {
+        let shared = Arc::new((VersionLock::new(), Readers::new(), UnsafeCell::new(0)));
+        let sent = Sent(Arc::clone(&shared));
+        let writer = thread::spawn(move || {
+            let Sent(shared) = { sent }; // all of it, and not a field that is not `Send`
+            shared.0.lock().unwrap();
+            shared.1.wait();
+            // SAFETY: under the lock, and no reader is inside.
+            shared.2.with_mut(|c| unsafe { *c += 1 });
+            // SAFETY: locked above.
+            unsafe { shared.0.unlock() };
+        });
+        shared.1.enter(&shared.0).unwrap();
+        // SAFETY: no writer is inside.
+        shared.2.with(|c| assert!(unsafe { *c } <= 1));
+        // SAFETY: entered above.
+        unsafe { shared.1.leave() };
+        writer.join().unwrap();
+    });
+}
+
+/// Shows that the checker can fail: it catches a reader that looks at the lock before it counts
+/// itself.
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn a_reader_that_counts_itself_late_is_caught() {
+    struct Late(AtomicU64, AtomicU64, UnsafeCell<u64>);
+    // SAFETY: loom checks the accesses of the cell.
+    unsafe impl Sync for Late {}
+    explore(|| {
+        let shared = Arc::new(Late(AtomicU64::new(0), AtomicU64::new(0), UnsafeCell::new(0)));
+        let writer = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                shared.0.swap(1, Ordering::SeqCst);
+                if shared.1.fetch_add(0, Ordering::SeqCst) == 0 {
+                    // SAFETY: loom checks that no reader is inside.
+                    shared.2.with_mut(|c| unsafe { *c += 1 });
+                }
+            })
+        };
+        if shared.0.load(Ordering::SeqCst) == 0 {
+            shared.1.fetch_add(1, Ordering::SeqCst);
+            // SAFETY: loom checks that no writer is inside.
+            shared.2.with(|c| assert!(unsafe { *c } <= 1));
+            shared.1.fetch_sub(1, Ordering::Release);
         }
         writer.join().unwrap();
     });

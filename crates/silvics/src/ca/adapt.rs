@@ -18,7 +18,8 @@
 //! other child is a base node that is joined with B. Locks of route nodes are taken from below.
 
 use super::Ca;
-use super::build::{Build, Limits};
+use super::avl::Tree;
+use super::build::{Build, Form, Limits};
 use super::change::{Container, Gone, halve, height};
 use super::key::{CaKey, object_word};
 use super::objects::{Fresh, May};
@@ -136,7 +137,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
     pub(super) fn join_empty<'g>(&'g self, way: &Way<'g, K>, guard: &'g Guard) -> bool {
         let mut backoff = Backoff::new();
         loop {
-            let Some((hold, _)) = Hold::new(way.base) else { return true };
+            let Some((hold, _)) = Hold::new::<B>(way.base) else { return true };
             if !way.base.get().container.word().is_none() {
                 return true;
             }
@@ -160,7 +161,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
             },
             guard,
         );
-        let Some(hold) = Hold::attempt(way.base) else { return };
+        let Some(hold) = Hold::attempt::<B>(way.base) else { return };
         self.adapt_by(Held { way: &way, hold }, -B::LIMITS.gravity_off, guard);
     }
 
@@ -169,11 +170,22 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
     fn split<'g>(&'g self, held: Held<'_, 'g, K>, guard: &'g Guard) {
         let Held { way, hold } = held;
         let base = way.base.get();
-        let (mut fresh, mut gone) = (Fresh::new(&self.objects, May::Fail), Gone::new());
-        let halves = halve(base.container.word(), &mut fresh, &mut gone);
+        let (top, objects) = (&base.container, &self.objects);
+        let (mut fresh, mut gone) = (Fresh::new(objects, May::Fail), Gone::new());
+        let tree = Tree { top, objects, guard };
+        let halves = match B::FORM {
+            Form::Blocks => halve(top.word(), &mut fresh, &mut gone),
+            // It is cut below, since nothing may fail then.
+            Form::Avl => tree.halves_at(&mut fresh).map(|bound| (Word::NONE, bound, Word::NONE)),
+        };
         let Some((left, bound, right)) = halves else { return };
         let (Ok(left), Ok(right)) = (fresh.base(left), fresh.base(right)) else { return };
         let Ok(route) = fresh.route(left, bound, right) else { return };
+        if B::FORM == Form::Avl {
+            // SAFETY: both were made above.
+            let halves = unsafe { [left, right].map(|base| BaseRef::new(base).get()) };
+            tree.cut(&halves[0].container, &halves[1].container);
+        }
         way.place.link(route);
         fresh.linked();
         if !planted(Canary::SplitBaseStaysValid) {
@@ -194,7 +206,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
         // The neighbour is at the edge of the subtree beside the base node.
         let from = (parent.child(!is_right), Some((parent, !is_right)));
         let beside = Self::way_below(from, &mut |_| is_right, guard);
-        let Some(other) = Hold::attempt(beside.base) else { return Joined::Busy };
+        let Some(other) = Hold::attempt::<B>(beside.base) else { return Joined::Busy };
         let Some(route_hold) = RouteHold::new(&parent.get().lock) else { return Joined::Not };
         let (place, above) = self.place_of(parent, guard);
         let sides = if is_right { (beside.base, way.base) } else { (way.base, beside.base) };
@@ -273,7 +285,14 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
         let base = fresh.base(Word::NONE).ok()?;
         // SAFETY: it was made above.
         let top = &unsafe { BaseRef::new(base) }.get().container;
-        let container = Container { top, objects: &self.objects, guard };
+        let objects = &self.objects;
+        if B::FORM == Form::Avl {
+            let (left, right) = (&left.get().container, &right.get().container);
+            Tree { top, objects, guard }.join(left, right);
+            fresh.linked();
+            return Some((base, false));
+        }
+        let container = Container { top, objects, guard };
         let (left, right) = (left.get().container.word(), right.get().container.word());
         if left.is_none() || right.is_none() {
             top.link(if left.is_none() { right } else { left });

@@ -1,4 +1,4 @@
-//! The builds of the tree: the limits at which it adapts.
+//! The builds of the tree: the limits at which it adapts, its locks and its containers.
 
 #[cfg(not(any(silvics_loom, silvics_shuttle)))]
 use silvics_sync::atomic::{AtomicU64, Ordering};
@@ -62,16 +62,48 @@ impl Limits {
     }
 }
 
-/// How a tree adapts.
+/// The lock of a base node. Writers always take it alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lock {
+    /// A version lock. Lookups and scans validate what they have read, and write nothing.
+    Version,
+    /// A readers–writer lock. Lookups and scans take it shared, so each writes to the base node.
+    Shared,
+    /// A spin lock. Lookups and scans take it alone, as writers do.
+    Spin,
+}
+
+/// The container of a base node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// A B⁺-tree of sorted blocks.
+    Blocks,
+    /// An AVL tree with a node for each entry. Its readers need a lock.
+    Avl,
+}
+
+/// How a tree adapts, and what its base nodes are. The base nodes of the lock-free tree
+/// ([`LfcaTree`](crate::LfcaTree)) have blocks and no lock, whatever the build says.
 pub trait Build: Send + Sync + 'static {
-    /// The limits at which it does.
+    /// The limits at which the tree adapts.
     const LIMITS: Limits;
     /// Whether base nodes are ever split or joined.
     const ADAPTS: bool = true;
+    /// The lock of a base node.
+    const LOCK: Lock = Lock::Version;
+    /// The container of a base node.
+    const FORM: Form = Form::Blocks;
 
-    /// Limits that contradict each other do not compile.
+    /// Limits that contradict each other do not compile, and neither does an AVL tree whose readers
+    /// have no lock.
     #[doc(hidden)]
-    const SOUND: () = assert!(Self::LIMITS.are_sound(), "the limits contradict each other");
+    const SOUND: () = {
+        assert!(Self::LIMITS.are_sound(), "the limits contradict each other");
+        assert!(
+            !matches!((Self::FORM, Self::LOCK), (Form::Avl, Lock::Version)),
+            "readers of an AVL tree need a lock"
+        );
+    };
 
     /// This is added to the statistics of a base node after its write with this number. Tests force
     /// splits and joins by it.
@@ -98,6 +130,10 @@ impl Build for Coarse {
     const ADAPTS: bool = false;
 }
 
+/// A tree whose base nodes stay as [`CaTree::divide`](crate::CaTree::divide) has made them. It is
+/// the build [`Coarse`], which has one base node until it is divided.
+pub type Fine = Coarse;
+
 /// A tree that splits and joins base nodes without contention, for tests: one write in eight adds
 /// twice the limit, and one takes it off, as the debug builds of ETS do. In schedules, which repeat
 /// by their number, these are the second and the fourth write of a base node.
@@ -114,6 +150,51 @@ impl Build for Restless {
             _ => 0,
         }
     }
+}
+
+/// The tree of the papers, and of Erlang's tables with `write_concurrency`: AVL trees under
+/// readers–writer locks.
+#[derive(Debug)]
+pub struct Avl;
+
+impl Build for Avl {
+    const LIMITS: Limits = ETS;
+    const LOCK: Lock = Lock::Shared;
+    const FORM: Form = Form::Avl;
+}
+
+/// Erlang's tables without `write_concurrency`: one AVL tree under one readers–writer lock.
+#[derive(Debug)]
+pub struct AvlCoarse;
+
+impl Build for AvlCoarse {
+    const LIMITS: Limits = ETS;
+    const ADAPTS: bool = false;
+    const LOCK: Lock = Lock::Shared;
+    const FORM: Form = Form::Avl;
+}
+
+/// A tree as [`Avl`] that splits and joins base nodes as [`Restless`] does, for tests.
+#[derive(Debug)]
+pub struct AvlRestless;
+
+impl Build for AvlRestless {
+    const LIMITS: Limits = Restless::LIMITS;
+    const LOCK: Lock = Lock::Shared;
+    const FORM: Form = Form::Avl;
+
+    fn nudge(write: u64) -> i64 {
+        Restless::nudge(write)
+    }
+}
+
+/// A tree as [`Adaptive`] whose lookups and scans take the lock alone, as writers do.
+#[derive(Debug)]
+pub struct Spin;
+
+impl Build for Spin {
+    const LIMITS: Limits = ETS;
+    const LOCK: Lock = Lock::Spin;
 }
 
 /// A number below eight. In models it depends on the number of the write alone.

@@ -1,14 +1,18 @@
-//! Building a tree from sorted entries: one base node, whose leaves are nearly full.
+//! Building a tree from sorted entries: one base node, whose leaves are nearly full, or several
+//! ones with the same number of entries.
 
 use super::Ca;
-use super::build::Build;
+use super::avl::Tree;
+use super::build::{Build, Form};
 use super::key::{CaKey, MAX_BYTES};
 use super::node::{max_entries, room_for};
 use super::objects::{Fresh, May, Upper};
 use super::word::Word;
 use crate::error::{AllocError, BulkLoadError, reserved};
+use crate::frame::Adapting;
 use silvics_pool::Placement;
 use std::cmp::Ordering;
+use std::ops::Bound;
 
 /// Fails if a key is too long.
 pub(crate) fn check_len<K: CaKey + ?Sized>(key: K::Ref<'_>) -> Result<(), AllocError> {
@@ -88,8 +92,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
         }
         let guard = self.objects.frame().domain.pin();
         let mut fresh = Fresh::new(&self.objects, May::Flush(&guard));
-        let container = container_of(entries, &mut fresh)?;
-        let base = fresh.base(container)?;
+        let base = Self::base_of_entries(&mut fresh, entries)?;
         fresh.linked();
         let old = self.root.word();
         self.root.link(base);
@@ -97,6 +100,57 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
         unsafe { self.objects.free_all(old) };
         self.objects.frame().len.add(entries.len() as i64);
         Ok(())
+    }
+
+    /// A base node with sorted entries.
+    fn base_of_entries(
+        fresh: &mut Fresh<'_, K, P, B>,
+        entries: &[(K::Ref<'_>, u64)],
+    ) -> Result<Word, AllocError> {
+        let container = match B::FORM {
+            Form::Blocks => container_of(entries, fresh)?,
+            Form::Avl => Tree::build(fresh, entries)?,
+        };
+        fresh.base(container)
+    }
+
+    /// See [`CaTree::divide`](super::CaTree::divide).
+    pub(super) fn divide_evenly(&mut self, base_nodes: usize) -> Result<usize, AllocError> {
+        let guard = self.objects.frame().domain.pin();
+        let entries = self.collect((Bound::Unbounded, Bound::Unbounded), &guard)?;
+        let before = self.adaptation(&guard).base_nodes.len();
+        let parts = base_nodes.min(entries.len());
+        if parts == 0 {
+            return Ok(before);
+        }
+        let mut fresh = Fresh::new(&self.objects, May::Flush(&guard));
+        let new = Self::parts(&mut fresh, &entries, parts)?;
+        fresh.linked();
+        let old = self.root.word();
+        self.root.link(new);
+        self.changes.count_division(before, parts);
+        drop(entries);
+        // SAFETY: access is exclusive, and the objects of the old tree are no longer linked. Those
+        // of the new one have keys of their own.
+        unsafe { self.objects.free_all(old) };
+        Ok(parts)
+    }
+
+    /// A tree of base nodes that have the same number of sorted entries, or one more.
+    fn parts(
+        fresh: &mut Fresh<'_, K, P, B>,
+        entries: &[(K::Ref<'_>, u64)],
+        parts: usize,
+    ) -> Result<Word, AllocError> {
+        if parts == 1 {
+            return Self::base_of_entries(fresh, entries);
+        }
+        let (before, behind) = entries.split_at(entries.len() * (parts / 2) / parts);
+        let left = Self::parts(fresh, before, parts / 2)?;
+        let right = Self::parts(fresh, behind, parts - parts / 2)?;
+        let (last, first) = (before[before.len() - 1].0, behind[0].0);
+        let bound = fresh.key(K::bound(K::shorten(last), K::shorten(first)), true)?;
+        fresh.route(left, bound, right)
     }
 }
 

@@ -12,6 +12,7 @@
 //!
 //! All objects of a change are made before the first word changes.
 
+use super::build::Build;
 use super::key::{CaKey, object_word};
 use super::node::{NodeRef, max_entries, more, room_for};
 use super::objects::{Fresh, May, Objects, Upper};
@@ -36,11 +37,13 @@ pub(crate) struct Path<'g, K: CaKey + ?Sized> {
     len: usize,
 }
 
-impl<'g, K: CaKey + ?Sized> Path<'g, K> {
-    pub(crate) fn new() -> Self {
+impl<K: CaKey + ?Sized> Default for Path<'_, K> {
+    fn default() -> Self {
         Self { steps: [None; MAX_HEIGHT], len: 0 }
     }
+}
 
+impl<'g, K: CaKey + ?Sized> Path<'g, K> {
     pub(crate) fn push(&mut self, step: Step<'g, K>) -> Result<(), AllocError> {
         let place = self.steps.get_mut(self.len).ok_or(AllocError::System { requested: 0 })?;
         *place = Some(step);
@@ -96,9 +99,9 @@ impl Gone {
     ///
     /// # Safety
     /// No new reader can reach them, and each is retired once.
-    pub(crate) unsafe fn retire<K: CaKey + ?Sized, P: Placement>(
+    pub(crate) unsafe fn retire<K: CaKey + ?Sized, P: Placement, U: Upper<K>>(
         &self,
-        objects: &Objects<K, P>,
+        objects: &Objects<K, P, U>,
         guard: &Guard,
     ) {
         for word in self.words() {
@@ -172,11 +175,35 @@ pub(crate) enum Carry<K: CaKey + ?Sized> {
     Two(Word, K::Slot, Word),
 }
 
-/// A container whose base node the caller has locked. `top` leads to its root.
-pub(crate) struct Container<'g, K: CaKey + ?Sized, P: Placement> {
-    pub(crate) top: &'g Place,
-    pub(crate) objects: &'g Objects<K, P>,
-    pub(crate) guard: &'g Guard,
+/// A container whose base node the caller has locked alone, of any [`Form`](super::build::Form).
+pub(super) trait Contents<'g, K: CaKey + ?Sized> {
+    /// The way to a key.
+    type Path: Default;
+
+    /// The place of a key, and the way there. Nothing if the container is empty.
+    fn find(
+        &self,
+        probe: &K::Probe<'_>,
+        path: &mut Self::Path,
+    ) -> Result<Option<Found<'g, K>>, AllocError>;
+
+    /// Inserts an absent key at its place.
+    fn insert(
+        &self,
+        found: Option<&Found<'g, K>>,
+        path: Self::Path,
+        entry: (K::Ref<'_>, u64),
+    ) -> Result<(), AllocError>;
+
+    /// Removes an entry.
+    fn remove(&self, found: &Found<'g, K>, path: Self::Path);
+}
+
+/// A B⁺-tree whose base node the caller has locked. `top` leads to its root.
+pub(super) struct Container<'g, K: CaKey + ?Sized, P: Placement, B: Build> {
+    pub(super) top: &'g Place,
+    pub(super) objects: &'g Objects<K, P, B>,
+    pub(super) guard: &'g Guard,
 }
 
 /// The place of a key in a container.
@@ -190,15 +217,10 @@ fn never_torn<T>(outcome: Result<T, Torn>) -> T {
     outcome.unwrap_or_else(|Torn| unreachable!("the caller has the lock"))
 }
 
-impl<'g, K: CaKey + ?Sized, P: Placement> Container<'g, K, P> {
-    /// The node that a word of the container leads to.
-    fn node(word: Word) -> Option<NodeRef<'g, K>> {
-        // SAFETY: the caller has the lock, and the word is one of the container.
-        never_torn(unsafe { follow(word, Locked) })
-    }
+impl<'g, K: CaKey + ?Sized, P: Placement, B: Build> Contents<'g, K> for Container<'g, K, P, B> {
+    type Path = Path<'g, K>;
 
-    /// The place of a key, and the way there. Nothing if the container is empty.
-    pub(crate) fn find(
+    fn find(
         &self,
         probe: &K::Probe<'_>,
         path: &mut Path<'g, K>,
@@ -219,8 +241,7 @@ impl<'g, K: CaKey + ?Sized, P: Placement> Container<'g, K, P> {
         Ok(Some(Found { leaf: node, at, is_there }))
     }
 
-    /// Inserts an absent key at its place.
-    pub(crate) fn insert(
+    fn insert(
         &self,
         found: Option<&Found<'g, K>>,
         mut path: Path<'g, K>,
@@ -250,9 +271,27 @@ impl<'g, K: CaKey + ?Sized, P: Placement> Container<'g, K, P> {
         self.climb(&mut path, carry, is_last, fresh, gone)
     }
 
+    fn remove(&self, found: &Found<'g, K>, path: Path<'g, K>) {
+        let key = object_word::<K>(found.leaf.key(found.at));
+        found.leaf.remove(found.at);
+        if let Some(key) = key.filter(|_| !planted(Canary::ObjectNotRetired)) {
+            // SAFETY: N3: the key was in the container, and is no longer.
+            unsafe { self.objects.retire(key, self.guard) };
+        }
+        afterwards(|| self.tidy(found.leaf, path));
+    }
+}
+
+impl<'g, K: CaKey + ?Sized, P: Placement, B: Build> Container<'g, K, P, B> {
+    /// The node that a word of the container leads to.
+    fn node(word: Word) -> Option<NodeRef<'g, K>> {
+        // SAFETY: the caller has the lock, and the word is one of the container.
+        never_torn(unsafe { follow(word, Locked) })
+    }
+
     /// New nodes for a content that has no room in its node.
     fn rebuilt(
-        fresh: &mut Fresh<'g, K, P>,
+        fresh: &mut Fresh<'g, K, P, B>,
         content: &Spliced<'_, 'g, K>,
         is_last: bool,
     ) -> Result<Carry<K>, AllocError> {
@@ -279,7 +318,7 @@ impl<'g, K: CaKey + ?Sized, P: Placement> Container<'g, K, P> {
         path: &mut Path<'g, K>,
         mut carry: Carry<K>,
         is_last: bool,
-        mut fresh: Fresh<'g, K, P>,
+        mut fresh: Fresh<'g, K, P, B>,
         mut gone: Gone,
     ) -> Result<(), AllocError> {
         loop {
@@ -329,9 +368,9 @@ impl<'g, K: CaKey + ?Sized, P: Placement> Container<'g, K, P> {
         (other, other_height): (Word, usize),
         bound: K::Slot,
         in_front: bool,
-        mut fresh: Fresh<'g, K, P>,
+        mut fresh: Fresh<'g, K, P, B>,
     ) -> Result<bool, AllocError> {
-        let mut path = Path::new();
+        let mut path = Path::default();
         let Some(mut node) = Self::node(self.top.word()) else { unreachable!("it has entries") };
         for _ in other_height..height::<K>(node.word()) {
             let at = if in_front { 0 } else { node.len() - 1 };
@@ -360,17 +399,6 @@ impl<'g, K: CaKey + ?Sized, P: Placement> Container<'g, K, P> {
         };
         let has_bound = !(len <= max_entries::<K>() && node.is_leaf());
         self.climb(&mut path, carry, false, fresh, gone).map(|()| has_bound)
-    }
-
-    /// Removes an entry.
-    pub(crate) fn remove(&self, found: &Found<'g, K>, path: Path<'g, K>) {
-        let key = object_word::<K>(found.leaf.key(found.at));
-        found.leaf.remove(found.at);
-        if let Some(key) = key.filter(|_| !planted(Canary::ObjectNotRetired)) {
-            // SAFETY: N3: the key was in the container, and is no longer.
-            unsafe { self.objects.retire(key, self.guard) };
-        }
-        afterwards(|| self.tidy(found.leaf, path));
     }
 
     /// Takes back room after a node has lost an entry.

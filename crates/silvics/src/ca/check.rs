@@ -1,7 +1,8 @@
 //! Verifies the invariants of a quiescent tree.
 
 use super::Ca;
-use super::build::Build;
+use super::avl::height_of;
+use super::build::{Build, Form};
 use super::change::height;
 use super::key::CaKey;
 use super::node::{NodeRef, max_entries};
@@ -55,7 +56,12 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
         if !base.get().lock.is_open() {
             return violation("R3", "a linked base node is locked or obsolete".into());
         }
-        check_container::<K>(base.get().container.word(), [low, high], see)
+        let root = base.get().container.word();
+        match B::FORM {
+            Form::Blocks => check_container::<K>(root, [low, high], see),
+            Form::Avl if root.is_none() => Ok(0),
+            Form::Avl => check_avl::<K>(root, [low, high], false, see),
+        }
     }
 }
 
@@ -126,6 +132,40 @@ fn check_node<K: CaKey + ?Sized>(
         let low = if at == 0 { bounds[0] } else { Some(node.key(at)) };
         let high = if at + 1 == len { bounds[1] } else { Some(node.key(at + 1)) };
         entries += check_node::<K>(node.child(at), height - 1, [low, high], see)?;
+    }
+    Ok(entries)
+}
+
+/// Verifies V1 and V2 in a tree whose keys are within bounds, and larger than the lower one if it
+/// is a key. Calls `see` with each object, and returns the number of entries.
+fn check_avl<K: CaKey + ?Sized>(
+    word: Word,
+    [low, high]: Bounds<K>,
+    low_is_key: bool,
+    see: &mut See<'_>,
+) -> Result<usize, Violation> {
+    if word.kind() != Kind::Avl {
+        return violation("V2", format!("{word:?} in an AVL tree"));
+    }
+    // SAFETY: access is exclusive, and the word is linked.
+    let node = unsafe { NodeRef::<K>::new(word) };
+    see(node.placed());
+    let key = node.key(0);
+    see_key::<K>(key, see);
+    let is_again = low_is_key && low.is_some_and(|low| is_within::<K>(low, [Some(key), None]));
+    if is_again || !is_within::<K>(key, [low, high]) {
+        return violation("V1", "a key is not in order".into());
+    }
+    let mut entries = 1;
+    for (right, bounds) in [(false, [low, Some(key)]), (true, [Some(key), high])] {
+        if let Some(below) = node.below(right) {
+            entries += check_avl::<K>(below.word(), bounds, right || low_is_key, see)?;
+        }
+    }
+    let heights = [false, true].map(|right| height_of(node.below(right)));
+    let height = heights[0].max(heights[1]) + 1;
+    if heights[0].abs_diff(heights[1]) > 1 || node.height() != height {
+        return violation("V2", format!("height {} above {heights:?}", node.height()));
     }
     Ok(entries)
 }

@@ -21,13 +21,13 @@
 //! released it when the operation reads its version or takes it. One that takes it later changes
 //! the version after it was validated, or finds it released.
 
-use super::build::Build;
+use super::build::{Build, Form, Lock};
 use super::key::CaKey;
 use super::node::NodeRef;
-use super::ops::{Hold, Way, goes_right};
+use super::ops::{Hold, Share, Way, goes_right};
 use super::search::{Locked, Seen, Torn, Valid, follow, order, rank};
 use super::word::Word;
-use super::{Ca, NEVER_TORN};
+use super::{Ca, NEVER_TORN, avl};
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use crate::error::{AllocError, reserved};
@@ -51,6 +51,16 @@ enum Failed {
     /// A writer has changed it meanwhile.
     Torn,
     Memory(AllocError),
+}
+
+impl Failed {
+    /// The reason why a range could not be read under a lock.
+    fn under_lock(self) -> AllocError {
+        match self {
+            Self::Memory(error) => error,
+            Self::Torn => unreachable!("{NEVER_TORN}"),
+        }
+    }
 }
 
 impl From<Torn> for Failed {
@@ -143,6 +153,37 @@ unsafe fn leaves<'g, K: CaKey + ?Sized, V: Valid, E: From<Torn>>(
 }
 
 impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
+    /// Calls `each` for the leaves of a base node that the caller has locked, or shares, as
+    /// [`leaves`] does. The nodes of an AVL tree are leaves of one entry.
+    fn leaves_under_lock<'g, E: From<Torn>>(
+        way: &Way<'g, K>,
+        within: &Within<'_, K>,
+        each: &mut impl FnMut(NodeRef<'g, K>, std::ops::Range<usize>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let word = way.base.get().container.word();
+        if B::FORM == Form::Blocks {
+            // SAFETY: the word was read from the container under its lock.
+            return unsafe { leaves(word, within, Locked, each) };
+        }
+        let is_before = |node: NodeRef<'g, K>| {
+            within.low.as_ref().is_some_and(|(key, included)| {
+                match order::<K>(node.key(0), key, Locked) {
+                    Ok(Order::Equal) => !included,
+                    order => matches!(order, Ok(Order::Less)),
+                }
+            })
+        };
+        let mut each = |node: NodeRef<'g, K>| {
+            let is_within = within.goes_beyond(node.key(0));
+            if is_within {
+                each(node, 0..1)?;
+            }
+            Ok(is_within)
+        };
+        // SAFETY: the word was read from the container under its lock.
+        unsafe { avl::walk(word, false, is_before, &mut each) }
+    }
+
     /// The way to the first base node of a range, or to that behind a bound.
     fn way_into<'g>(
         &'g self,
@@ -186,7 +227,12 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
         let within = Within::new(bounds);
         let mut slots = Vec::new();
         let mut is_read = false;
-        for _ in 0..ATTEMPTS {
+        if B::LOCK == Lock::Shared {
+            self.read_range_shared(&within, &mut slots, guard)?;
+            is_read = true;
+        }
+        let attempts = if B::LOCK == Lock::Version { ATTEMPTS } else { 0 };
+        for _ in 0..attempts {
             match self.read_range(&within, &mut slots, guard) {
                 Ok(()) => is_read = true,
                 Err(Failed::Torn) => continue,
@@ -242,6 +288,38 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
         }
     }
 
+    /// Reads the entries of a range with shares of the locks of its base nodes.
+    fn read_range_shared<'g>(
+        &'g self,
+        within: &Within<'_, K>,
+        slots: &mut Slots<K>,
+        guard: &'g Guard,
+    ) -> Result<(), AllocError> {
+        let mut all: Vec<Share<'g>> = Vec::new();
+        self.base_nodes(within, guard, |way| {
+            reserved(&mut all, 1)?;
+            let Some(share) = Share::new::<B>(way.base) else { return Ok(None) };
+            let Ok(bound) = way.bound(true) else { return Ok(None) };
+            all.push(share);
+            let read = Self::leaves_under_lock(&way, within, &mut |leaf, positions| {
+                let entries = positions.map(|at| (leaf.key(at), leaf.value(at)));
+                reserved(slots, entries.len())?.extend(entries);
+                Ok::<_, Failed>(())
+            });
+            read.map_err(Failed::under_lock)?;
+            Ok::<_, AllocError>(Some(bound))
+        })?;
+        if all.len() > 1 {
+            fence(Ordering::SeqCst); // LP(collect_range)
+            if B::ADAPTS {
+                for share in &all {
+                    share.note::<B>(-B::LIMITS.range);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Locks the base nodes of a range.
     fn lock_range<'g>(
         &'g self,
@@ -251,7 +329,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
         let mut all = Vec::new();
         self.base_nodes(within, guard, |way| {
             reserved(&mut all, 1)?;
-            let Some((hold, contended)) = Hold::new(way.base) else { return Ok(None) };
+            let Some((hold, contended)) = Hold::new::<B>(way.base) else { return Ok(None) };
             let Ok(bound) = way.bound(true) else { return Ok(None) };
             all.push(Held { way, hold, contended });
             Ok(Some(bound))
@@ -315,18 +393,10 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
         mut each: impl FnMut(NodeRef<'g, K>, usize) -> Result<(), AllocError>,
     ) -> Result<(), AllocError> {
         for held in all {
-            let word = held.way.base.get().container.word();
-            // SAFETY: the word was read from the container under its lock.
-            let found = unsafe {
-                leaves(word, within, Locked, &mut |leaf, mut positions| {
-                    positions.try_for_each(|at| each(leaf, at)).map_err(Failed::Memory)
-                })
-            };
-            match found {
-                Ok(()) => {}
-                Err(Failed::Memory(error)) => return Err(error),
-                Err(Failed::Torn) => unreachable!("{NEVER_TORN}"),
-            }
+            let found = Self::leaves_under_lock(&held.way, within, &mut |leaf, mut positions| {
+                positions.try_for_each(|at| each(leaf, at)).map_err(Failed::Memory)
+            });
+            found.map_err(Failed::under_lock)?;
         }
         Ok(())
     }

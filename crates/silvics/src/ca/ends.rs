@@ -5,16 +5,17 @@
 //! is locked, too: the range of a base node never changes, so these are neighbours. Locks are taken
 //! in ascending order. A walk from the last base node down only tries them.
 
-use super::build::Build;
-use super::change::{Container, Path};
+use super::avl;
+use super::build::{Build, Form, Lock};
 use super::key::CaKey;
-use super::ops::{Hold, TRIES, Way};
+use super::ops::{Hold, Share, TRIES, Way};
 use super::search::{Locked, Seen, Torn, Valid, follow, order};
 use super::word::Word;
 use super::{Ca, NEVER_TORN};
 use crate::domain::Guard;
 use crate::error::AllocError;
 use crate::frame::afterwards;
+use crate::update::Update;
 use silvics_pool::Placement;
 use silvics_sync::atomic::{Ordering as Fence, fence};
 use silvics_sync::backoff::Backoff;
@@ -63,12 +64,39 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
         }
     }
 
+    /// The first entry of a base node that the caller has locked, or shares, or the last one.
+    fn end_under_lock<'g, const LAST: bool>(
+        way: &Way<'g, K>,
+        guard: &'g Guard,
+    ) -> Option<(K::Ref<'g>, u64)> {
+        let container = way.base.get().container.word();
+        // SAFETY: the word was read from the container under its lock. N3: the entry is in the
+        // container.
+        unsafe {
+            if B::FORM == Form::Avl {
+                let node = avl::end_of::<K>(container, LAST)?;
+                return Some((K::key(node.key(0)), node.value(0)));
+            }
+            let found = Self::end_of::<LAST>(container, Locked, guard);
+            found.unwrap_or_else(|Torn| unreachable!("{NEVER_TORN}"))
+        }
+    }
+
     /// The first entry, or the last one.
     pub(super) fn end_entry<'g, const LAST: bool>(
         &'g self,
         guard: &'g Guard,
     ) -> Option<(K::Ref<'g>, u64)> {
-        for _ in 0..TRIES {
+        if B::LOCK == Lock::Shared {
+            let way = self.way_to_end::<LAST>(guard);
+            let share = Share::new::<B>(way.base); // LP(first, last)
+            let found = share.and_then(|_share| Self::end_under_lock::<LAST>(&way, guard));
+            if found.is_some() {
+                return found;
+            }
+        }
+        let tries = if B::LOCK == Lock::Version { TRIES } else { 0 };
+        for _ in 0..tries {
             let way = self.way_to_end::<LAST>(guard);
             let lock = &way.base.get().lock;
             let Ok(version) = lock.read() else { continue }; // LP(first, last)
@@ -81,12 +109,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
                 Err(Torn) => {}
             }
         }
-        self.end_locked::<LAST, _>(guard, |way| {
-            let container = way.base.get().container.word();
-            // SAFETY: the word was read from the container under its lock.
-            let found = unsafe { Self::end_of::<LAST>(container, Locked, guard) };
-            found.unwrap_or_else(|Torn| unreachable!("{NEVER_TORN}"))
-        })
+        self.end_locked::<LAST, _>(guard, |way| Self::end_under_lock::<LAST>(way, guard))
     }
 
     /// Removes the first entry, or the last one, and returns it.
@@ -95,21 +118,10 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
         guard: &'g Guard,
     ) -> Result<Option<(K::Ref<'g>, u64)>, AllocError> {
         let popped = self.end_locked::<LAST, _>(guard, |way| {
-            let top = &way.base.get().container;
-            // SAFETY: the word was read from the container under its lock.
-            let found = unsafe { Self::end_of::<LAST>(top.word(), Locked, guard) };
-            let found = found.unwrap_or_else(|Torn| unreachable!("{NEVER_TORN}"))?;
-            let container = Container { top, objects: &self.objects, guard };
-            let mut path = Path::new();
-            match container.find(&K::probe(found.0), &mut path) {
-                Ok(place) => {
-                    let place = place.filter(|place| place.is_there)?;
-                    self.objects.frame().len.add(-1);
-                    container.remove(&place, path);
-                    Some(Ok(found))
-                }
-                Err(error) => Some(Err(error)),
-            }
+            let found = Self::end_under_lock::<LAST>(way, guard)?;
+            let key = (K::shorten(found.0), &K::probe(found.0));
+            let removed = self.change_locked(way, key, Update::Remove, guard);
+            removed.map(|value| value.map(|_| found)).transpose()
         });
         popped.transpose()
     }
@@ -128,7 +140,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
             if is_empty && B::ADAPTS && way.parent.is_some() && self.join_empty(&way, guard) {
                 continue;
             }
-            let Some((hold, contended)) = Hold::new(way.base) else { continue };
+            let Some((hold, contended)) = Hold::new::<B>(way.base) else { continue };
             match self.end_from::<LAST, T>(way, hold, contended, guard, &mut take) {
                 Ended::Found(found, way, hold, contended) => {
                     // The walk has dropped the locks of the empty base nodes, which a join needs.
@@ -168,9 +180,9 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
             guard,
         );
         let next_hold = if LAST {
-            Hold::attempt(next.base).map(|hold| (hold, false))
+            Hold::attempt::<B>(next.base).map(|hold| (hold, false))
         } else {
-            Hold::new(next.base)
+            Hold::new::<B>(next.base)
         };
         let Some((next_hold, contended)) = next_hold else { return Ended::Busy };
         fence(Fence::SeqCst); // LP, as in `collect.rs`

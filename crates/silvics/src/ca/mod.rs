@@ -5,6 +5,7 @@
 //! approach to concurrent ordered sets", JPDC 115, 2018 (the tree, its statistics, optimistic
 //! readers, ranges). Constants: `erl_db_catree.c` of Erlang/OTP. The container is a B⁺-tree: Bayer
 //! and `McCreight`, "Organization and maintenance of large ordered indexes", Acta Informatica 1972.
+//! `avl.rs` has the sources of the other container.
 //!
 //! # Algorithm
 //! *Base nodes* divide the keys among them. Each has a lock and a *container*, a sequential ordered
@@ -33,6 +34,23 @@
 //! 4. **Replaced objects are retired**, the nodes of containers included, since readers look at
 //!    them without a lock.
 //!
+//! # Other locks and containers
+//! A [`Build`] chooses both at compile time, so that the tree of the papers can be measured beside
+//! this one. [`Avl`](build::Avl) has AVL trees under readers–writer locks: departures 1 and 2 do
+//! not apply to it.
+//!
+//! | lock | of lookups, scans and atomic reads | contention is counted |
+//! |---|---|---|
+//! | `Version` | none, unless writers disturb them | for a writer that waits, and a reader that takes the lock |
+//! | `Shared` | a share | for a writer that waits for a writer or readers, and for a reader that waits for a writer |
+//! | `Spin` | the lock | for a thread that waits |
+//!
+//! All three are the version lock of the base node. `Shared` also counts
+//! [`Readers`](silvics_sync::version::Readers), in the same line. A reader with a share adds to the
+//! statistics, or takes off for a range of several base nodes, but only the next writer splits or
+//! joins. JPDC 2018 and present versions of Erlang count readers that wait, too; the first versions
+//! of Erlang's tables counted writers alone. An AVL tree under version locks does not compile.
+//!
 //! # Invariants
 //! * N1: The word of a container node says whether it is a leaf and how many entries it has room
 //!   for. Neither changes, nor does its memory's size.
@@ -44,6 +62,7 @@
 //!   a container at some moment after a guard was taken is not reclaimed while the guard lives. A
 //!   key's object belongs to the one entry, bound or route node that has it.
 //! * N4: Nodes of a container are not empty, and all leaves are equally deep.
+//! * V1 to V3 (`avl.rs`) stand for N2 and N4 in AVL trees.
 //! * R1: The bound of a route node never changes, and its object stays as long as the node.
 //! * R2: A base node or route node whose word was read under a guard is not reclaimed while the
 //!   guard lives. It is retired once, by the thread that has made it obsolete, after no linked node
@@ -59,10 +78,11 @@
 //! | word | site | ordering | pairs with | why |
 //! |---|---|---|---|---|
 //! | lock of a base node | as [`VersionLock`](silvics_sync::version::VersionLock); taking it and reading its version are `SeqCst` | | each other | linearization points, see below |
+//! | readers of a base node | as [`Readers`](silvics_sync::version::Readers) | | | with the lock, it is a readers–writer lock |
 //! | fields of container nodes | all | Relaxed | – | the lock orders them: a reader validates |
 //! | children of container nodes, containers | load, store | Acquire, Release | each other | the object behind is initialised |
 //! | root, children of route nodes | load, store | Acquire, Release | each other | likewise; an old word leads to an obsolete base node |
-//! | statistics, writes | all | Relaxed | – | they change under the lock; `adaptation` reads them without, as numbers that lead to nothing |
+//! | statistics, writes | all | Relaxed | – | they change under the lock, statistics also under a share, by exchanges; `adaptation` reads them without, as numbers that lead to nothing |
 //! | counts of splits and joins | all | Relaxed | – | they lead to no other data |
 //! | – | fence of an operation on several base nodes | `SeqCst` | locks | linearization point, see `collect.rs` |
 //! | bounds of route nodes, keys' objects | load; plain reads | Relaxed | – | they never change; the word that leads to them publishes them |
@@ -75,6 +95,10 @@
 //! | `first`, `last`, `collect_range` | as `get`; with several base nodes, the fence |
 //! | `pop_first`, `pop_last`, `update_range` | as `update`; with several base nodes, the fence |
 //!
+//! With readers–writer locks, the point of a reader is the load of the lock that finds it free, and
+//! that of a writer the load that finds no reader inside: until then, readers may take effect that
+//! see nothing of what the writer does. With several base nodes, it is the fence for both.
+//!
 //! Each of these points is a `SeqCst` access of the lock of one base node, or a `SeqCst` fence (see
 //! `collect.rs`), so they are in one order. If two calls have the same key, the one whose point is
 //! later sees what the earlier one has done: both use one base node, or the later uses one that was
@@ -82,28 +106,30 @@
 //!
 //! # Progress and reclamation
 //! Operations on a base node wait for the writer that has its lock. Base nodes are locked in
-//! ascending order, or without waiting; locks of route nodes are taken after those, upwards. There
-//! is no deadlock. An atomic read of a range takes the locks of all its base nodes only if writers
-//! have disturbed it twice; an update of a range always does. Splits and joins need memory, and do
-//! not take place without.
+//! ascending order, shares included, or without waiting; locks of route nodes are taken after
+//! those, upwards. There is no deadlock. An atomic read of a range takes the locks of all its base
+//! nodes only if writers have disturbed it twice; an update of a range always does. Splits and
+//! joins need memory, and do not take place without.
 //!
 //! # Complexity and footprint
 //! An operation passes at most 16 route nodes, and in a container of n entries O(log n) nodes if
 //! these are not thinned out by removals. A node has up to 63 entries (42 of `u128` and byte
 //! strings). A base node takes 64 bytes, a route node up to 40. An entry takes 16 bytes (24) and
-//! its share of the free room of its node; a byte string, eight more and its bytes.
+//! its share of the free room of its node; a byte string, eight more and its bytes. An entry of an
+//! AVL tree takes 40 bytes (48).
 //!
 //! # Checked by
 //! The conformance suite (`tests/conformance.rs`); [`crate::Check::check`], which verifies N2, N4,
-//! R1, R3 and R4 in a quiescent tree; schedules (`tests/schedules.rs`).
+//! R1, R3, R4, V1 and V2 in a quiescent tree; schedules (`tests/schedules.rs`).
 //!
 //! # Files
 //! | file | content |
 //! |---|---|
-//! | `build.rs` | limits, and builds that have others |
+//! | `build.rs` | limits, locks and containers, and builds that choose others |
 //! | `key.rs`, `word.rs` | keys in nodes, words that lead to objects |
 //! | `node.rs`, `route.rs` | container nodes; base nodes and route nodes |
 //! | `search.rs`, `change.rs` | searches with and without the lock; changes of a container |
+//! | `avl.rs` | the other container |
 //! | `ops.rs`, `adapt.rs` | lookups and `update`; splits and joins |
 //! | `scan.rs`, `collect.rs` | ranges entry by entry; atomic ranges and their update |
 //! | `ends.rs`, `bulk.rs` | both ends, building a tree from sorted entries |
@@ -111,6 +137,7 @@
 //! | `observe.rs` | the shape of a tree, for [`Adapts`](crate::Adapts) |
 
 mod adapt;
+mod avl;
 pub mod build;
 pub(crate) mod bulk;
 pub(crate) mod change;
@@ -170,7 +197,7 @@ pub type CaTree<K = u64, P = Pooled, B = Adaptive> = Index<Ca<K, P, B>>;
 /// The algorithm of [`CaTree`].
 pub struct Ca<K: CaKey + ?Sized, P: Placement, B: Build> {
     root: Place,
-    objects: Objects<K, P>,
+    objects: Objects<K, P, B>,
     changes: Changes,
     build: PhantomData<B>,
 }
@@ -184,7 +211,7 @@ unsafe impl<K: CaKey + ?Sized, P: Placement, B: Build> Algorithm for Ca<K, P, B>
     type Placement = P;
     type At<Q: Placement> = Ca<K, Q, B>;
     const NAME: &'static str = "CaTree";
-    const OBJECTS: &'static [NodeLayout] = objects::kinds::<K, objects::Latched>();
+    const OBJECTS: &'static [NodeLayout] = objects::kinds::<K, B>();
 
     fn new(frame: Frame) -> Result<Self, AllocError> {
         let () = B::SOUND;
@@ -285,6 +312,32 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> CaTree<K, P, B> {
     /// ```
     pub fn bulk_load(&mut self, entries: &[(K::Ref<'_>, u64)]) -> Result<(), BulkLoadError> {
         self.0.load_sorted(entries)
+    }
+
+    /// Divides the entries evenly among this many base nodes, below route nodes that are balanced.
+    /// If there are fewer entries, each gets a base node. Returns the number of base nodes. On
+    /// failure the tree stays as it was.
+    ///
+    /// With the build [`Fine`](build::Fine), they stay: the tree neither splits nor joins them.
+    ///
+    /// This takes O(entries), and until it returns also the memory of a second tree, and up to 100
+    /// bytes for each entry. [`Adapts`](crate::Adapts) counts it as joins of all base nodes, and
+    /// splits. The limit on the depth of route nodes does not apply.
+    ///
+    /// ```
+    /// use silvics::ca::build::Fine;
+    /// use silvics::{Adapts, CaTree, Options, OrderedIndex, Pooled};
+    ///
+    /// let mut tree = CaTree::<u64, Pooled, Fine>::with_options(&Options::default())?;
+    /// let squares: Vec<(u64, u64)> = (0..1000).map(|n| (n, n * n)).collect();
+    /// tree.bulk_load(&squares)?;
+    /// assert_eq!(tree.divide(64)?, 64);
+    /// assert_eq!(tree.pin().adaptation().base_nodes.len(), 64);
+    /// assert_eq!(tree.pin().get(30), Some(900));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn divide(&mut self, base_nodes: usize) -> Result<usize, AllocError> {
+        self.0.divide_evenly(base_nodes)
     }
 }
 

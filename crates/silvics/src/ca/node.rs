@@ -9,6 +9,7 @@
 //! All fields are atomics, since readers look at them while a writer changes them. They throw away
 //! what they have read then: see `search.rs`.
 
+use super::avl::{self, AVL};
 use super::key::CaKey;
 use super::word::{Kind, Place, Word};
 use silvics_layout::record::{Read, Why};
@@ -31,7 +32,7 @@ struct Head {
 }
 
 /// The bytes of the head. Keys may have an alignment of 16 bytes in models.
-const HEAD: usize = size_of::<Head>();
+pub(super) const HEAD: usize = size_of::<Head>();
 
 /// The layout of the smallest inner node.
 pub(crate) const INNER: NodeLayout = NodeLayout {
@@ -52,7 +53,7 @@ pub(crate) const LEAF: NodeLayout = NodeLayout {
 };
 
 /// The bytes of an entry.
-const fn entry_bytes<K: CaKey + ?Sized>() -> usize {
+pub(super) const fn entry_bytes<K: CaKey + ?Sized>() -> usize {
     let word = if size_of::<Place>() > size_of::<AtomicU64>() {
         size_of::<Place>()
     } else {
@@ -123,10 +124,10 @@ impl<'g, K: CaKey + ?Sized> NodeRef<'g, K> {
             word.object().cast::<Head>().write(Head { len: AtomicU64::new(0) });
             for at in 0..word.capacity() {
                 node.key_place(at).write(K::place(K::unused()));
-                if word.kind() == Kind::Leaf {
-                    node.word_place::<AtomicU64>(at).write(AtomicU64::new(0));
-                } else {
+                if word.kind() == Kind::Inner {
                     node.word_place::<Place>(at).write(Place::new(Word::NONE));
+                } else {
+                    node.word_place::<AtomicU64>(at).write(AtomicU64::new(0));
                 }
             }
             node
@@ -163,6 +164,16 @@ impl<'g, K: CaKey + ?Sized> NodeRef<'g, K> {
         self.head().len.store(len as u64, Ordering::Relaxed);
     }
 
+    /// The height of a node of an AVL tree.
+    #[inline(always)]
+    pub(super) fn height(self) -> u64 {
+        self.head().len.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_height(self, height: u64) {
+        self.head().len.store(height, Ordering::Relaxed);
+    }
+
     #[inline(always)]
     fn key_place(self, at: usize) -> *mut K::Place {
         debug_assert!(at < self.capacity());
@@ -191,7 +202,7 @@ impl<'g, K: CaKey + ?Sized> NodeRef<'g, K> {
 
     #[inline(always)]
     pub(crate) fn value(self, at: usize) -> u64 {
-        debug_assert!(self.is_leaf());
+        debug_assert!(self.word.kind() != Kind::Inner);
         // SAFETY: N1: a leaf has a value for each entry that it has room for. It is not reclaimed
         // during `'g`.
         unsafe { &*self.word_place::<AtomicU64>(at) }.load(Ordering::Relaxed)
@@ -199,7 +210,7 @@ impl<'g, K: CaKey + ?Sized> NodeRef<'g, K> {
 
     #[inline(always)]
     pub(crate) fn set_value(self, at: usize, value: u64) {
-        debug_assert!(self.is_leaf());
+        debug_assert!(self.word.kind() != Kind::Inner);
         // SAFETY: as in `value`.
         unsafe { &*self.word_place::<AtomicU64>(at) }.store(value, Ordering::Relaxed);
     }
@@ -304,14 +315,20 @@ impl<'g, K: CaKey + ?Sized> NodeRef<'g, K> {
     }
 
     pub(crate) fn placed(self) -> Placed {
-        let layout = if self.is_leaf() { &LEAF } else { &INNER };
-        let (address, bytes) = (self.word.address().addr(), bytes::<K>(self.capacity()));
-        Placed { layout, address, before: 0, bytes }
+        let layout = match self.word.kind() {
+            Kind::Avl => &AVL,
+            Kind::Leaf => &LEAF,
+            _ => &INNER,
+        };
+        let (object, bytes) = Self::extent(self.word);
+        Placed { layout, address: object.as_ptr().addr(), before: 0, bytes }
     }
 
     /// The memory of the node.
     pub(crate) fn extent(word: Word) -> (NonNull<u8>, usize) {
-        (word.object(), bytes::<K>(word.capacity()))
+        let is_avl = word.kind() == Kind::Avl;
+        let bytes = if is_avl { avl::bytes::<K>() } else { bytes::<K>(word.capacity()) };
+        (word.object(), bytes)
     }
 }
 

@@ -1,7 +1,9 @@
 //! The memory of all objects. The lock-free tree ([`crate::lfca`]) has its own nodes above the same
 //! containers: see [`Upper`].
 
-use super::key::{CaKey, LENGTH_BYTES};
+use super::avl::{self, AVL};
+use super::build::{Build, Form};
+use super::key::{CaKey, LENGTH_BYTES, object_word};
 use super::node::{self, INNER, LEAF, NodeRef};
 use super::route::{BASE, BASE_BYTES, Base, BaseRef, ROUTE, Route, RouteRef};
 use super::word::{Kind, Word};
@@ -25,10 +27,10 @@ pub(crate) const KEY: NodeLayout = NodeLayout {
     found: &[Field::new("key", 0, LENGTH_BYTES)],
 };
 
-/// The nodes above the containers of a tree.
+/// The nodes above the containers of a tree, and its containers.
 pub(crate) trait Upper<K: CaKey + ?Sized>: 'static {
-    /// The kinds of objects: route nodes, base nodes, [`INNER`], [`LEAF`], then joins if there are
-    /// any, then [`KEY`].
+    /// The kinds of objects: route nodes, base nodes, the nodes of containers ([`INNER`] and
+    /// [`LEAF`], or [`AVL`]), then joins if there are any, then [`KEY`].
     const KINDS: &'static [NodeLayout];
 
     /// The bytes of a route node, a base node or a join.
@@ -41,11 +43,12 @@ pub(crate) trait Upper<K: CaKey + ?Sized>: 'static {
     unsafe fn below(word: Word, open: &mut Vec<Word>);
 }
 
-/// The nodes of [`CaTree`](crate::CaTree).
-pub(crate) struct Latched;
-
-impl<K: CaKey + ?Sized> Upper<K> for Latched {
-    const KINDS: &'static [NodeLayout] = &[ROUTE, BASE, INNER, LEAF, KEY];
+/// Each build of [`CaTree`](crate::CaTree) has nodes with locks.
+impl<K: CaKey + ?Sized, B: Build> Upper<K> for B {
+    const KINDS: &'static [NodeLayout] = match B::FORM {
+        Form::Blocks => &[ROUTE, BASE, INNER, LEAF, KEY],
+        Form::Avl => &[ROUTE, BASE, AVL, KEY],
+    };
 
     fn bytes(kind: Kind) -> usize {
         if kind == Kind::Base { BASE_BYTES } else { size_of::<Route<K>>() }
@@ -76,7 +79,7 @@ fn number<K: CaKey + ?Sized, U: Upper<K>>(kind: Kind) -> usize {
     match kind {
         Kind::Route | Kind::None => 0,
         Kind::Base => 1,
-        Kind::Inner => 2,
+        Kind::Inner | Kind::Avl => 2,
         Kind::Leaf => 3,
         Kind::Join => 4,
         Kind::Key => U::KINDS.len() - 1,
@@ -105,7 +108,7 @@ unsafe impl<K: CaKey + ?Sized, P: Placement, U: Upper<K>> PoolSet for Pools<K, P
         let object = word.object();
         match word.kind() {
             Kind::Route | Kind::Base | Kind::Join | Kind::None => (object, U::bytes(word.kind())),
-            Kind::Inner | Kind::Leaf => NodeRef::<K>::extent(word),
+            Kind::Inner | Kind::Leaf | Kind::Avl => NodeRef::<K>::extent(word),
             // SAFETY: our contract: the object is not reclaimed. Its length never changes.
             Kind::Key => (object, LENGTH_BYTES + unsafe { object.cast::<u64>().read() } as usize),
         }
@@ -129,9 +132,7 @@ unsafe impl<K: CaKey + ?Sized, P: Placement, U: Upper<K>> PoolSet for Pools<K, P
 }
 
 /// The objects of a tree, and those that wait to be freed.
-pub(crate) struct Objects<K: CaKey + ?Sized, P: Placement, U: Upper<K> = Latched>(
-    LatePools<Pools<K, P, U>>,
-);
+pub(crate) struct Objects<K: CaKey + ?Sized, P: Placement, U: Upper<K>>(LatePools<Pools<K, P, U>>);
 
 impl<K: CaKey + ?Sized, P: Placement, U: Upper<K>> Objects<K, P, U> {
     pub(crate) fn new(frame: Frame) -> Result<Self, AllocError> {
@@ -200,6 +201,11 @@ impl<K: CaKey + ?Sized, P: Placement, U: Upper<K>> Objects<K, P, U> {
                         let bounds = (1..node.len()).filter_map(|at| K::object(node.key(at)));
                         open.extend(bounds.map(Word::key));
                     }
+                    Kind::Avl => {
+                        let node = NodeRef::<K>::new(word);
+                        open.extend([false, true].map(|right| node.link(right).word()));
+                        open.extend(object_word::<K>(node.key(0)));
+                    }
                     Kind::Leaf => {
                         let node = NodeRef::<K>::new(word);
                         let keys = (0..node.len()).filter_map(|at| K::object(node.key(at)));
@@ -222,7 +228,7 @@ pub(crate) enum May<'g> {
 }
 
 /// Objects that are made for a change. Dropping the list frees them.
-pub(crate) struct Fresh<'t, K: CaKey + ?Sized, P: Placement, U: Upper<K> = Latched> {
+pub(crate) struct Fresh<'t, K: CaKey + ?Sized, P: Placement, U: Upper<K>> {
     objects: &'t Objects<K, P, U>,
     may: May<'t>,
     words: Vec<Word>,
@@ -284,7 +290,17 @@ impl<'t, K: CaKey + ?Sized, P: Placement, U: Upper<K>> Fresh<'t, K, P, U> {
     }
 }
 
-impl<K: CaKey + ?Sized, P: Placement> Fresh<'_, K, P> {
+impl<'t, K: CaKey + ?Sized, P: Placement, B: Build> Fresh<'t, K, P, B> {
+    /// A node of an AVL tree, without children.
+    pub(super) fn avl(&mut self, entry: (K::Slot, u64)) -> Result<NodeRef<'t, K>, AllocError> {
+        let word = self.add(Kind::Avl, avl::bytes::<K>(), |object| {
+            // SAFETY: fresh memory of the node's size.
+            unsafe { NodeRef::<K>::init_avl(Word::avl(object), entry) }.word()
+        })?;
+        // SAFETY: it was initialised above, and stays as long as the list or the tree.
+        Ok(unsafe { NodeRef::new(word) })
+    }
+
     pub(crate) fn base(&mut self, container: Word) -> Result<Word, AllocError> {
         self.add(Kind::Base, BASE_BYTES, |object| {
             // SAFETY: fresh memory of the base node's size.

@@ -11,8 +11,8 @@ use crate::frame::Adapting;
 use silvics_pool::Placement;
 use silvics_sync::atomic::{AtomicU64, Ordering};
 
-/// The splits and joins of a tree. Nothing but a split, a join and [`Adapting::adaptation`] uses
-/// them.
+/// The splits and joins of a tree. Nothing but a split, a join, a division and
+/// [`Adapting::adaptation`] uses them.
 ///
 /// All accesses are Relaxed: the numbers lead to no other data.
 pub(crate) struct Changes {
@@ -37,6 +37,12 @@ impl Changes {
     pub(crate) fn so_far(&self) -> Adaptation {
         let [splits, joins] = [&self.splits, &self.joins].map(|n| n.load(Ordering::Relaxed));
         Adaptation { splits, joins, ..Adaptation::default() }
+    }
+
+    /// Counts a change of the number of base nodes as joins of all, and splits.
+    pub(super) fn count_division(&self, before: usize, now: usize) {
+        self.joins.fetch_add(before as u64 - 1, Ordering::Relaxed);
+        self.splits.fetch_add(now as u64 - 1, Ordering::Relaxed);
     }
 }
 

@@ -1,10 +1,11 @@
 //! Lookups and `update`: the way to a base node, and the work under its lock.
 
-use super::build::Build;
+use super::avl::{self, Tree};
+use super::build::{Build, Form, Lock};
 use super::bulk::check_len;
-use super::change::{Container, Path};
+use super::change::{Container, Contents};
 use super::key::CaKey;
-use super::route::{BaseRef, RouteRef};
+use super::route::{Base, BaseRef, RouteRef};
 use super::search::{Locked, Seen, Torn, order, value_of};
 use super::word::{Kind, Place};
 use super::{Ca, NEVER_TORN};
@@ -53,18 +54,21 @@ pub(super) struct Hold<'g>(BaseRef<'g>);
 
 impl<'g> Hold<'g> {
     /// Locks. Returns whether the lock was not free, or nothing if the base node is obsolete.
-    pub(super) fn new(base: BaseRef<'g>) -> Option<(Self, bool)> {
-        let lock = &base.get().lock;
+    pub(super) fn new<B: Build>(base: BaseRef<'g>) -> Option<(Self, bool)> {
+        let Base { lock, readers, .. } = base.get();
         let contended = !lock.try_lock();
         if contended && lock.lock().is_err() {
             return None;
         }
-        Some((Self(base), contended))
+        let waited =
+            B::LOCK == Lock::Shared && !planted(Canary::ReadersNotAwaited) && readers.wait();
+        Some((Self(base), contended || waited))
     }
 
-    /// Locks if the lock is free and the base node is not obsolete.
-    pub(super) fn attempt(base: BaseRef<'g>) -> Option<Self> {
-        base.get().lock.try_lock().then(|| Self(base))
+    /// Locks if the lock is free and the base node is not obsolete. It does not wait.
+    pub(super) fn attempt<B: Build>(base: BaseRef<'g>) -> Option<Self> {
+        let hold = base.get().lock.try_lock().then(|| Self(base))?;
+        (B::LOCK != Lock::Shared || base.get().readers.is_empty()).then_some(hold)
     }
 
     /// Unlocks a base node that is no longer linked.
@@ -80,6 +84,35 @@ impl Drop for Hold<'_> {
     fn drop(&mut self) {
         // SAFETY: `new` or `attempt` has locked it, and `self` goes away, so it is unlocked once.
         unsafe { self.0.get().lock.unlock() };
+    }
+}
+
+/// A base node whose lock the caller shares with other readers. Dropping it gives up the share.
+pub(super) struct Share<'g>(BaseRef<'g>);
+
+impl<'g> Share<'g> {
+    /// Takes a share. Returns nothing if the base node is obsolete. If a writer had the lock, the
+    /// reader adds to the statistics, as in JPDC 2018. The next writer splits the base node.
+    pub(super) fn new<B: Build>(base: BaseRef<'g>) -> Option<Self> {
+        let waited = base.get().readers.enter(&base.get().lock).ok()?; // LP
+        let share = Self(base);
+        if waited && B::ADAPTS {
+            share.note::<B>(B::LIMITS.contended);
+        }
+        Some(share)
+    }
+
+    /// Changes the statistics.
+    #[cold]
+    pub(super) fn note<B: Build>(&self, change: i64) {
+        self.0.get().add_statistics(change, B::LIMITS.most);
+    }
+}
+
+impl Drop for Share<'_> {
+    fn drop(&mut self) {
+        // SAFETY: `new` has taken the share, and `self` goes away, so it is given up once.
+        unsafe { self.0.get().readers.leave() };
     }
 }
 
@@ -149,6 +182,11 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
     #[inline]
     pub(super) fn look_up(&self, key: K::Ref<'_>, guard: &Guard) -> Option<u64> {
         let probe = K::probe(K::shorten(key));
+        match B::LOCK {
+            Lock::Version => {}
+            Lock::Shared => return self.look_up_shared(&probe, guard),
+            Lock::Spin => return self.look_up_locked(&probe, guard),
+        }
         for _ in 0..TRIES {
             let base = self.base_of(&probe, guard);
             let lock = &base.get().lock;
@@ -161,20 +199,48 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
                 return value;
             }
         }
-        self.look_up_locked(&probe, guard)
+        self.look_up_disturbed(&probe, guard)
     }
 
-    /// The lookup of a reader that writers have disturbed. It counts as contention.
     #[cold]
+    fn look_up_disturbed(&self, probe: &K::Probe<'_>, guard: &Guard) -> Option<u64> {
+        self.look_up_locked(probe, guard)
+    }
+
+    /// The lookup of a reader that takes the lock. With version locks, writers have disturbed it,
+    /// which counts as contention.
     fn look_up_locked(&self, probe: &K::Probe<'_>, guard: &Guard) -> Option<u64> {
         loop {
             let way = self.way_to(probe, guard);
-            let Some((hold, _)) = Hold::new(way.base) else { continue };
-            let container = way.base.get().container.word();
-            // SAFETY: the word was read from the container under its lock.
-            let found = unsafe { value_of::<K, P>(container, probe, Locked) };
-            afterwards(|| self.adapt(&way, hold, (true, 0), guard));
-            return found.unwrap_or_else(|_| unreachable!("{NEVER_TORN}"));
+            let Some((hold, waited)) = Hold::new::<B>(way.base) else { continue };
+            let found = Self::value_under_lock(way.base, probe);
+            let contended = waited || B::LOCK == Lock::Version;
+            afterwards(|| self.adapt(&way, hold, (contended, 0), guard));
+            return found;
+        }
+    }
+
+    /// The lookup of a reader that shares the lock.
+    fn look_up_shared(&self, probe: &K::Probe<'_>, guard: &Guard) -> Option<u64> {
+        loop {
+            let base = self.base_of(probe, guard);
+            if let Some(_share) = Share::new::<B>(base) {
+                return Self::value_under_lock(base, probe); // LP(get): the share
+            }
+        }
+    }
+
+    /// The value of a key in a base node that the caller has locked, or shares.
+    fn value_under_lock(base: BaseRef<'_>, probe: &K::Probe<'_>) -> Option<u64> {
+        P::saw(|| base.get().looked_at());
+        let container = base.get().container.word();
+        // SAFETY: the word was read from the container under its lock.
+        unsafe {
+            if B::FORM == Form::Avl {
+                return avl::value_of::<K, P>(container, probe);
+            }
+            let found = value_of::<K, P>(container, probe, Locked);
+            found.unwrap_or_else(|_| unreachable!("{NEVER_TORN}"))
         }
     }
 
@@ -189,7 +255,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
         let probe = K::probe(K::shorten(key));
         loop {
             let way = self.way_to(&probe, guard);
-            let Some((hold, contended)) = Hold::new(way.base) else { continue };
+            let Some((hold, contended)) = Hold::new::<B>(way.base) else { continue };
             let outcome = self.change_locked(&way, (K::shorten(key), &probe), verb, guard);
             afterwards(|| self.adapt(&way, hold, (contended, 0), guard));
             return outcome;
@@ -197,16 +263,31 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
     }
 
     /// Changes the state of a key in a base node that the caller has locked.
-    fn change_locked(
+    pub(super) fn change_locked(
         &self,
         way: &Way<'_, K>,
-        (key, probe): (K::Ref<'_>, &K::Probe<'_>),
+        key: (K::Ref<'_>, &K::Probe<'_>),
         verb: Update,
         guard: &Guard,
     ) -> Result<Option<u64>, AllocError> {
-        let top = &way.base.get().container;
-        let container = Container { top, objects: &self.objects, guard };
-        let mut path = Path::new();
+        let (top, objects) = (&way.base.get().container, &self.objects);
+        match B::FORM {
+            Form::Blocks => self.change_in(&Container { top, objects, guard }, key, verb),
+            Form::Avl => self.change_in(&Tree { top, objects, guard }, key, verb),
+        }
+    }
+
+    #[inline]
+    fn change_in<'g>(
+        &self,
+        container: &impl Contents<'g, K>,
+        (key, probe): (K::Ref<'_>, &K::Probe<'_>),
+        verb: Update,
+    ) -> Result<Option<u64>, AllocError>
+    where
+        K: 'g,
+    {
+        let mut path = Default::default();
         let found = container.find(probe, &mut path)?;
         let present = found.as_ref().filter(|found| found.is_there);
         let state = present.map(|found| found.leaf.value(found.at));

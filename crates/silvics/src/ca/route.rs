@@ -7,16 +7,18 @@ use silvics_layout::record::{Read, Why};
 use silvics_layout::{Field, NodeLayout, Placed};
 use silvics_sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use silvics_sync::model::touch;
-use silvics_sync::version::VersionLock;
+use silvics_sync::version::{Readers, VersionLock};
 use std::marker::PhantomData;
 use std::mem::offset_of;
 
 /// A base node: a container under a lock.
 pub(crate) struct Base {
     pub(crate) lock: VersionLock,
+    /// The readers that have the lock, if they take it.
+    pub(crate) readers: Readers,
     /// The root of the container, or nothing if it is empty.
     pub(crate) container: Place,
-    /// The contention that its lock has seen. It changes under the lock.
+    /// The contention that its lock has seen. It changes under the lock, which may be shared.
     statistics: AtomicI64,
     /// The writes since it was made. They are counted under the lock.
     writes: AtomicU64,
@@ -41,6 +43,7 @@ impl Base {
     pub(crate) fn new(container: Word) -> Self {
         Self {
             lock: VersionLock::new(),
+            readers: Readers::new(),
             container: Place::new(container),
             statistics: AtomicI64::new(0),
             writes: AtomicU64::new(0),
@@ -54,6 +57,13 @@ impl Base {
 
     pub(crate) fn set_statistics(&self, statistics: i64) {
         self.statistics.store(statistics, Ordering::Relaxed); // Relaxed: it changes under the lock
+    }
+
+    /// Changes the statistics under a shared lock. They stay between `most` and its negative.
+    pub(super) fn add_statistics(&self, change: i64, most: i64) {
+        let add = |old: i64| Some(old.saturating_add(change).clamp(-most, most));
+        // Relaxed: they change under the lock. Readers that share it may do so at once.
+        let _ = self.statistics.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 
     /// The writes that were counted.

@@ -10,12 +10,12 @@
 //! The entries that it takes together were the container's at one moment. Two such moments may be
 //! before and after a write, so a walk is not atomic.
 
-use super::Ca;
-use super::build::Build;
+use super::build::{Build, Form, Lock};
 use super::key::CaKey;
 use super::node::NodeRef;
-use super::ops::{Hold, TRIES, Way};
+use super::ops::{Hold, Share, TRIES, Way};
 use super::search::{Locked, Seen, Torn, Valid, follow, order, rank};
+use super::{Ca, avl};
 use crate::domain::Guard;
 use crate::frame::{AlgorithmBounds, afterwards};
 use silvics_pool::Placement;
@@ -127,6 +127,9 @@ impl<'g, K: CaKey + ?Sized, P: Placement, B: Build, const DESCENDS: bool>
         {
             return self.stand(step);
         }
+        if B::LOCK != Lock::Version {
+            return self.refill_locked();
+        }
         for _ in 0..TRIES {
             let target = self.target();
             let way = self.way(target.as_ref());
@@ -137,23 +140,77 @@ impl<'g, K: CaKey + ?Sized, P: Placement, B: Build, const DESCENDS: bool>
                 return self.stand(step);
             }
         }
+        self.refill_disturbed()
+    }
+
+    #[cold]
+    fn refill_disturbed(&mut self) -> bool {
         self.refill_locked()
     }
 
-    /// Takes the next entries of a base node under its lock. It counts as contention.
-    #[cold]
+    /// Takes the next entries of a base node under its lock. With version locks, writers have
+    /// disturbed the walk, which counts as contention.
     fn refill_locked(&mut self) -> bool {
         loop {
             let target = self.target();
             let way = self.way(target.as_ref());
-            let Some((hold, _)) = Hold::new(way.base) else { continue };
-            let step = self.take_from(&way, target.as_ref(), Locked, None);
-            afterwards(|| self.tree.adapt(&way, hold, (true, 0), self.guard));
+            let step = if B::LOCK == Lock::Shared {
+                let Some(_share) = Share::new::<B>(way.base) else { continue };
+                self.take_under_lock(&way, target.as_ref())
+            } else {
+                let Some((hold, waited)) = Hold::new::<B>(way.base) else { continue };
+                let contended = waited || B::LOCK == Lock::Version;
+                let step = self.take_under_lock(&way, target.as_ref());
+                afterwards(|| self.tree.adapt(&way, hold, (contended, 0), self.guard));
+                step
+            };
             if let Ok(step) = step {
                 return self.stand(step);
             }
             // The way was old.
         }
+    }
+
+    /// Takes the entries from the walk's position on in a base node that the caller has locked, or
+    /// shares.
+    fn take_under_lock(
+        &mut self,
+        way: &Way<'g, K>,
+        target: Option<&(K::Probe<'g>, bool)>,
+    ) -> Result<Step<'g, K>, Torn> {
+        if B::FORM == Form::Blocks {
+            return self.take_from(way, target, Locked, None);
+        }
+        let root = way.base.get().container.word();
+        let is_before = |node: NodeRef<'g, K>| {
+            target.is_some_and(|(probe, included)| match order::<K>(node.key(0), probe, Locked) {
+                Ok(Ordering::Equal) => !included,
+                order => matches!(order, Ok(Ordering::Less)) != DESCENDS,
+            })
+        };
+        let (mut len, mut next) = (0, Next::Done);
+        if let Some(bound) = way.bound(!DESCENDS)?
+            && !self.is_beyond(bound, true, Locked)?
+        {
+            next = Next::At(bound);
+        }
+        let mut take = |node: NodeRef<'g, K>| {
+            let key = node.key(0);
+            if self.is_beyond(key, false, Locked)? {
+                next = Next::Done;
+                return Ok(false);
+            }
+            if len == TAKEN {
+                next = Next::Behind(self.taken[TAKEN - 1].0);
+                return Ok(false);
+            }
+            self.taken[len] = (key, node.value(0));
+            len += 1;
+            Ok(true)
+        };
+        // SAFETY: the word was read from the container under its lock.
+        unsafe { avl::walk(root, DESCENDS, is_before, &mut take)? };
+        Ok(Step { len, next, here: None })
     }
 
     fn stand(&mut self, Step { len, next, here }: Step<'g, K>) -> bool {

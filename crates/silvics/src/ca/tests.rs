@@ -2,7 +2,7 @@
 //! [`crate::lfca`] use the same functions.
 
 use super::CaTree;
-use super::build::{Build, ETS, Limits, Restless};
+use super::build::{AvlRestless, Build, ETS, Fine, Limits, Lock, Restless};
 use super::key::CaKey;
 use crate::domain::Domain;
 use crate::encoding::IndexKey;
@@ -21,11 +21,40 @@ pub(crate) fn mixed(n: u64) -> u64 {
     n ^ n >> 31
 }
 
-type RestlessTree<K> = CaTree<K, Pooled, Restless>;
+type Tree<K, B> = CaTree<K, Pooled, B>;
 
 /// A tree under test.
 pub(crate) trait Tested: Create + OrderedScan + OrderedIndex<Key: CaKey> + Check {}
 impl<T: Create + OrderedScan + OrderedIndex<Key: CaKey> + Check> Tested for T {}
+
+/// A tree as [`Restless`] under spin locks.
+struct SpinRestless;
+
+impl Build for SpinRestless {
+    const LIMITS: Limits = Restless::LIMITS;
+    const LOCK: Lock = Lock::Spin;
+
+    fn nudge(write: u64) -> i64 {
+        Restless::nudge(write)
+    }
+}
+
+/// Blocks under readers–writer locks.
+struct SharedRestless;
+
+impl Build for SharedRestless {
+    const LIMITS: Limits = Restless::LIMITS;
+    const LOCK: Lock = Lock::Shared;
+
+    fn nudge(write: u64) -> i64 {
+        Restless::nudge(write)
+    }
+}
+
+/// A domain that no other test shares: its guards would hold back what is retired.
+fn options() -> Options {
+    Options { domain: Some(Domain::new()), ..Options::default() }
+}
 
 fn agrees<T: Tested>(tree: &mut T, model: &BTreeMap<OwnedKey<T>, u64>) {
     assert_eq!(tree.check(), Ok(model.len()));
@@ -39,7 +68,7 @@ fn agrees<T: Tested>(tree: &mut T, model: &BTreeMap<OwnedKey<T>, u64>) {
 }
 
 pub(crate) fn as_a_model<T: Tested>(key: impl Fn(u64) -> OwnedKey<T>) {
-    let mut tree = T::with_options(&Options::default()).unwrap();
+    let mut tree = T::with_options(&options()).unwrap();
     let mut model = BTreeMap::new();
     let mut most = 0;
     for n in 0..60_000 {
@@ -71,22 +100,29 @@ pub(crate) fn as_a_model<T: Tested>(key: impl Fn(u64) -> OwnedKey<T>) {
 
 #[test]
 fn integers_that_split_and_join() {
-    as_a_model::<RestlessTree<u64>>(|n| n);
-    as_a_model::<RestlessTree<u128>>(|n| u128::from(mixed(n)) << 60);
+    as_a_model::<Tree<u64, Restless>>(|n| n);
+    as_a_model::<Tree<u128, Restless>>(|n| u128::from(mixed(n)) << 60);
+    as_a_model::<Tree<u64, SpinRestless>>(|n| n);
+    as_a_model::<Tree<u64, SharedRestless>>(|n| n);
 }
 
 #[test]
 fn byte_strings_that_split_and_join() {
-    as_a_model::<RestlessTree<[u8]>>(|n| n.to_string().into_bytes().into());
-    as_a_model::<RestlessTree<[u8]>>(|n| {
+    as_a_model::<Tree<[u8], Restless>>(|n| n.to_string().into_bytes().into());
+    as_a_model::<Tree<[u8], Restless>>(|n| {
         format!("a prefix of all {}", mixed(n)).into_bytes().into()
     });
 }
 
+#[test]
+fn avl_trees_that_split_and_join() {
+    as_a_model::<Tree<u64, AvlRestless>>(|n| n);
+    as_a_model::<Tree<u128, AvlRestless>>(|n| u128::from(mixed(n)) << 60);
+    as_a_model::<Tree<[u8], AvlRestless>>(|n| format!("a prefix of all {n}").into_bytes().into());
+}
+
 pub(crate) fn under_threads<T: Tested + Sync>(key: impl Fn(u64) -> OwnedKey<T> + Sync) {
-    // Other tests may pin the shared domain.
-    let options = Options { domain: Some(Domain::new()), ..Options::default() };
-    let mut tree = T::with_options(&options).unwrap();
+    let mut tree = T::with_options(&options()).unwrap();
     for round in 0..20 {
         std::thread::scope(|scope| {
             for thread in 0..3 {
@@ -126,9 +162,57 @@ pub(crate) fn under_threads<T: Tested + Sync>(key: impl Fn(u64) -> OwnedKey<T> +
 
 #[test]
 fn threads_split_and_join() {
-    under_threads::<RestlessTree<u64>>(|n| n);
-    under_threads::<RestlessTree<u128>>(|n| u128::from(mixed(n)));
-    under_threads::<RestlessTree<[u8]>>(|n| format!("a prefix of all {n}").into_bytes().into());
+    under_threads::<Tree<u64, Restless>>(|n| n);
+    under_threads::<Tree<u128, Restless>>(|n| u128::from(mixed(n)));
+    under_threads::<Tree<[u8], Restless>>(|n| format!("a prefix of all {n}").into_bytes().into());
+}
+
+#[test]
+fn threads_split_and_join_under_other_locks() {
+    under_threads::<Tree<u64, AvlRestless>>(|n| n);
+    under_threads::<Tree<[u8], AvlRestless>>(|n| {
+        format!("a prefix of all {n}").into_bytes().into()
+    });
+    under_threads::<Tree<u64, SharedRestless>>(|n| n);
+    under_threads::<Tree<u64, SpinRestless>>(|n| n);
+}
+
+fn is_divided<K: CaKey + ?Sized, B: Build>(key: impl Fn(u64) -> K::Owned) {
+    let mut tree = Tree::<K, B>::with_options(&options()).unwrap();
+    assert_eq!(tree.divide(7), Ok(1));
+    let mut model: BTreeMap<_, _> = (0..5000).map(|n| (key(n), n)).collect();
+    let entries: Vec<_> = model.iter().map(|(key, value)| (K::borrow(key), *value)).collect();
+    tree.bulk_load(&entries).unwrap();
+    for parts in [1, 2, 7, 64, 100_000, 3] {
+        let now = parts.min(5000);
+        assert_eq!(tree.divide(parts), Ok(now));
+        agrees(&mut tree, &model);
+        let shape = tree.pin().adaptation();
+        assert_eq!((shape.base_nodes.len(), shape.route_nodes), (now, now - 1));
+        assert_eq!(shape.splits - shape.joins, now as u64 - 1);
+        assert!(shape.base_nodes.iter().all(|base| base.depth <= now.ilog2() + 1));
+    }
+    drop(entries);
+    for n in 0..5000 {
+        let key = key(n);
+        let old = tree.pin().remove(K::borrow(&key)).unwrap();
+        assert_eq!(old, model.remove(&key));
+        if n % 499 == 0 {
+            agrees(&mut tree, &model);
+        }
+    }
+    tree.settle();
+    let live: usize = tree.pool_stats().iter().map(|stats| stats.live_slots).sum();
+    let objects: usize = tree.reachable().unwrap().iter().map(|(_, count)| count).sum();
+    assert_eq!(live, objects);
+}
+
+#[test]
+fn trees_are_divided_evenly() {
+    is_divided::<u64, Fine>(mixed);
+    is_divided::<[u8], Fine>(|n| format!("a prefix of all {n}").into_bytes().into());
+    is_divided::<u64, AvlRestless>(mixed);
+    is_divided::<[u8], AvlRestless>(|n| format!("a prefix of all {n}").into_bytes().into());
 }
 
 std::thread_local! {
@@ -150,7 +234,7 @@ impl<const OFF: i64> Build for SplitFirst<OFF> {
 
 /// The route nodes after updates of all entries.
 fn routes_after_updates<B: Build>() -> (usize, usize) {
-    let mut tree = CaTree::<u64, Pooled, B>::with_options(&Options::default()).unwrap();
+    let mut tree = CaTree::<u64, Pooled, B>::with_options(&options()).unwrap();
     SPLITS.set(true);
     for n in 0..2000 {
         tree.pin().insert(mixed(n), 0).unwrap();
@@ -177,10 +261,9 @@ fn operations_on_several_base_nodes_join_them() {
 
 /// A range that writers disturb is read with the locks of its base nodes. Transfers between entries
 /// of different base nodes leave the sum as it is.
-#[test]
-fn ranges_among_transfers_keep_the_sum() {
+fn transfers_keep_the_sum<B: Build>() {
     const KEYS: u64 = 300;
-    let tree = CaTree::<u64, Pooled, Restless>::with_options(&Options::default()).unwrap();
+    let tree = Tree::<u64, B>::with_options(&options()).unwrap();
     for key in 0..KEYS {
         tree.pin().insert(key, 1000).unwrap();
     }
@@ -211,4 +294,12 @@ fn ranges_among_transfers_keep_the_sum() {
             }
         });
     });
+}
+
+#[test]
+fn ranges_among_transfers_keep_the_sum() {
+    transfers_keep_the_sum::<Restless>();
+    transfers_keep_the_sum::<AvlRestless>();
+    transfers_keep_the_sum::<SharedRestless>();
+    transfers_keep_the_sum::<SpinRestless>();
 }

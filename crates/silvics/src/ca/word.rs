@@ -10,6 +10,7 @@ const INNER: usize = 3;
 const LEAF: usize = 4;
 const KEY: usize = 5;
 const JOIN: usize = 6;
+const AVL: usize = 7;
 
 /// An object without its type.
 pub(crate) struct Object;
@@ -22,6 +23,8 @@ pub(crate) enum Kind {
     Base,
     Inner,
     Leaf,
+    /// A node of an AVL tree: a leaf with one entry and two children, see `avl.rs`.
+    Avl,
     Key,
     /// A join of the lock-free tree.
     Join,
@@ -56,6 +59,10 @@ impl Word {
         Self::new(object, LEAF, capacity)
     }
 
+    pub(crate) fn avl(object: NonNull<u8>) -> Self {
+        Self::new(object, AVL, 1)
+    }
+
     pub(crate) fn key(object: NonNull<u8>) -> Self {
         Self::new(object, KEY, 0)
     }
@@ -85,6 +92,7 @@ impl Word {
             BASE => Kind::Base,
             INNER => Kind::Inner,
             LEAF => Kind::Leaf,
+            AVL => Kind::Avl,
             KEY => Kind::Key,
             JOIN => Kind::Join,
             _ => Kind::None,

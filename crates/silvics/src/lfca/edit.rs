@@ -42,7 +42,7 @@ impl<'g, K: CaKey + ?Sized> Found<'g, K> {
         }
         // SAFETY: our contract; C1: the nodes of a container stay as long as it.
         let mut node = unsafe { NodeRef::<'g, K>::new(root) };
-        let mut path = Path::new();
+        let mut path = Path::default();
         while !node.is_leaf() {
             let at = place(node, 1, probe, true) - 1;
             path.push((node, at))?;
@@ -293,7 +293,7 @@ impl<'g, K: CaKey + ?Sized, P: Placement> Edit<'g, K, P> {
         let (high, low) = if in_front { (right, left) } else { (left, right) };
         // SAFETY: our contract; C1: the nodes of a container stay as long as it.
         let (mut node, low) = unsafe { (NodeRef::<'g, K>::new(high), NodeRef::<'g, K>::new(low)) };
-        let mut path = Path::new();
+        let mut path = Path::default();
         for _ in 0..heights.0.abs_diff(heights.1) {
             let at = if in_front { 0 } else { node.len() - 1 };
             path.push((node, at))?;

@@ -59,6 +59,9 @@ fn indexes() -> Vec<Chosen> {
         ($structure:ident $build:ident $keys:ident suite $face:ident $faults:ident $index:ty) => {
             push!(@ $structure $build $keys $face $index, Pooled);
         };
+        ($structure:ident $build:ident $keys:ident locked $face:ident $faults:ident $index:ty) => {
+            push!(@ $structure $build $keys $face $index, Pooled);
+        };
         ($structure:ident $build:ident $keys:ident full $face:ident $faults:ident $index:ty) => {
             push!(@ $structure $build $keys $face $index, Pooled);
             push!(@ $structure $build $keys $face $index, Shared);
