@@ -26,7 +26,8 @@ fn hold<I: Subject + ?Sized, S: OrderedCalls<I>>(
     if let Some(found) = report.found {
         return Err(Failure::new(format!("history {}: {}", found.history, found.what)));
     }
-    ensure!(report.undecided == 0, "{} checks are undecided", report.undecided);
+    let (undecided, given_up) = (report.undecided, report.given_up);
+    ensure!(undecided == 0, "{undecided} checks are undecided: {}", given_up.unwrap_or_default());
     ensure!(report.histories == histories as u64, "{} histories checked", report.histories);
     Ok(())
 }

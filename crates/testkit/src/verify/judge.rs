@@ -34,6 +34,8 @@ pub(super) struct Judged {
     pub(super) events: u64,
     /// The number of checks that were given up, each of a key or of a whole history.
     pub(super) undecided: u64,
+    /// The first of these checks, and the limit that it met.
+    pub(super) given_up: Option<String>,
 }
 
 impl Judge {
@@ -65,15 +67,17 @@ impl Judge {
             op: event.op.clone(),
         }));
         match judge_numbered(&self.whole, self.keys, WORK_MAX, |key| show(key as usize)) {
-            Verdict::Linearizable => Ok(Judged { events: self.whole.len() as u64, undecided: 0 }),
+            Verdict::Linearizable => {
+                Ok(Judged { events: self.whole.len() as u64, ..Judged::default() })
+            }
             Verdict::Violation(violation) => Err(violation),
-            Verdict::Undecided { .. } => {
+            Verdict::Undecided { what } => {
                 // The calls on each key may still be wrong. Among many threads, to search them all
                 // would take longer than a call is given to return.
                 if history.threads.len() <= OPEN_ALWAYS as usize {
                     self.by_key(&seen_by_key(history), show)?;
                 }
-                Ok(Judged { events: 0, undecided: 1 })
+                Ok(Judged { events: 0, undecided: 1, given_up: Some(what) })
             }
         }
     }
@@ -94,7 +98,10 @@ impl Judge {
             let lanes: SmallVec<[&[Call<Op>]; 8]> = lanes.filter(|l| !l.is_empty()).collect();
             match judge_key(&lanes, None) {
                 Ok(()) => judged.events += lanes.iter().map(|lane| lane.len() as u64).sum::<u64>(),
-                Err(Refusal::Undecided) => judged.undecided += 1,
+                Err(Refusal::Undecided) => {
+                    judged.undecided += 1;
+                    judged.given_up.get_or_insert_with(|| format!("key {}", show(key)));
+                }
                 Err(Refusal::Unexplained(bad)) => {
                     return Err(Violation::of(format!("key {}", show(key)), &bad, show_state));
                 }

@@ -140,6 +140,8 @@ pub struct Report {
     /// The number of checks that were given up, each of a key or of a whole history. Their calls
     /// are not in `operations`.
     pub undecided: u64,
+    /// The first of these checks, and the limit that it met.
+    pub given_up: Option<String>,
     /// The processor time spent on checking.
     pub checking: Duration,
     /// The mistake found, which ends the run.
@@ -314,6 +316,7 @@ fn check_all<K: TestKey + ?Sized>(
         match judge.judge(&history, |key| K::show(&keys[key])) {
             Ok(judged) => {
                 report.undecided += judged.undecided;
+                report.given_up = report.given_up.or(judged.given_up);
                 report.operations += judged.events.saturating_sub(history.parts);
             }
             Err(violation) => {

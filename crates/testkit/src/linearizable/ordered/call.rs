@@ -82,6 +82,16 @@ impl Step {
         Self { key: Some(key), rule: Rule::Answered { before, after }, absent, read: Vec::new() }
     }
 
+    /// The key of a call that reads and writes no other key.
+    pub(super) fn only_key(&self) -> Option<u32> {
+        self.key.filter(|_| self.absent.is_empty())
+    }
+
+    /// Whether the call may touch keys `from` on.
+    pub(super) fn is_from(&self, from: u32) -> bool {
+        self.only_key().is_none_or(|key| key >= from)
+    }
+
     /// Whether a key is one of those that must be present.
     fn reads(&self, key: u32) -> bool {
         self.read.binary_search_by_key(&key, |entry| entry.0).is_ok()

@@ -52,9 +52,14 @@
 //!    open call leaves the key in that state. So `take` drops a way in which `call` can no longer
 //!    be right. It also does not take a call for the sake of another one that can no longer be
 //!    right. Without this, a batch of inserts beside a `pop_first` would be tried in all subsets.
-//! 5. **Differences.** A way stores how its state differs from a common one. If one way is left,
+//! 5. **Key by key.** If each open call other than `call` is on one key, calls on different keys
+//!    are independent. So the members of a sequence can be sorted by key: `take` uses only
+//!    ascending sequences, and drops one that has left a key in a state in which `call` is wrong.
+//!    Without this, a range that saw two batches of inserts on its keys would be tried after all
+//!    subsets.
+//! 6. **Differences.** A way stores how its state differs from a common one. If one way is left,
 //!    its state becomes the common one.
-//! 6. **Calls without an answer** (type `info` in files, or cut off in a report) may take effect at
+//! 7. **Calls without an answer** (type `info` in files, or cut off in a report) may take effect at
 //!    any time, or never. They stay open until the end, and they depend on all calls on their key;
 //!    a pop depends on all calls, and an update of a range on all calls on keys of the range.
 //!
@@ -66,7 +71,7 @@
 //! within it with up to [`OPEN_ALWAYS`] calls at once. A pop without an answer may have removed any
 //! of many keys, and has a way for each. A batch or a scan counts as one call for each of its keys;
 //! an atomic range is one call.
-//! Departures 2 to 4 keep the number of ways far lower in most histories. Beyond [`WAYS_MAX`] ways
+//! Departures 2 to 5 keep the number of ways far lower in most histories. Beyond [`WAYS_MAX`] ways
 //! at one return, or [`WORK_MAX`] comparisons of two calls in all, the history is *undecided*, and
 //! the report names the limit. Comparisons are counted only where there are several ways.
 //!

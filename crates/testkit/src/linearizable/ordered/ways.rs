@@ -267,29 +267,33 @@ impl<'a> Search<'a> {
     /// All ways to which sequences of open calls lead that end with the call.
     fn all(
         &self,
-        mut left: Vec<Way>,
+        waiting: Vec<Way>,
         found: &mut FxHashSet<Way>,
         under_way: usize,
         budget: &mut u64,
     ) -> Result<(), Limit> {
-        let mut visited: FxHashSet<Way> = left.iter().cloned().collect();
-        while let Some(way) = left.pop() {
+        let mut left: Vec<(Way, u32)> = waiting.into_iter().map(|way| (way, 0)).collect();
+        let mut visited: FxHashSet<(Way, u32)> = left.iter().cloned().collect();
+        while let Some((way, from)) = left.pop() {
             self.works(1 + way.open.len());
             spend(budget, self.work.take())?;
             found.extend(self.take(&way, self.call));
+            let by_key = self.is_by_key(&way);
             for &open in way.open.iter().filter(|open| **open != self.call) {
-                if self.step(open).only_reads() {
-                    continue; // it is not right yet
+                let own = self.step(open);
+                if own.only_reads() || !own.is_from(from) {
+                    continue; // it is not right yet, or its turn is over
                 }
                 let Some(after) = self.take(&way, open) else { continue };
+                let from = own.only_key().filter(|_| by_key).unwrap_or(0);
                 if !after.open.contains(&self.call) {
                     found.insert(after); // the call was a read that is right now
-                } else if after.differs != way.differs
-                    && self.serves(open, &way, &after)
-                    && !visited.contains(&after)
-                {
-                    visited.insert(after.clone());
-                    left.push(after);
+                } else if after.differs != way.differs && self.serves(open, &way, &after, from) {
+                    let after = (after, from);
+                    if !visited.contains(&after) {
+                        visited.insert(after.clone());
+                        left.push(after);
+                    }
                 }
             }
             if visited.len().max(found.len()) > WAYS_MAX {
@@ -299,18 +303,28 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
+    /// Whether calls may be taken key by key (departure 5): each open call other than the one that
+    /// returns is on one key.
+    fn is_by_key(&self, way: &Way) -> bool {
+        self.works(way.open.len());
+        way.open.iter().all(|&open| open == self.call || self.step(open).only_key().is_some())
+    }
+
     /// Whether an open call that took effect may serve the call that returns: whether it depends on
     /// that call, or on another that may follow it and serve the call (departures 3 and 4). Reads
-    /// that its effect made right follow it.
-    fn serves(&self, taken: u32, before: &Way, after: &Way) -> bool {
+    /// that its effect made right follow it. The call that returns has to become right by calls on
+    /// keys `from` on (departure 5).
+    fn serves(&self, taken: u32, before: &Way, after: &Way, from: u32) -> bool {
         let state = self.state(after);
         let own = self.step(taken);
-        let may_follow = |call: u32| {
+        let may_follow_from = |call: u32, from: u32| {
             self.works(after.open.len());
             let others = after.open.iter().filter(|open| **open != call && **open != self.call);
-            self.step(call).may_become_right(&state, &others.map(|open| self.step(*open)))
+            let others = others.map(|open| self.step(*open)).filter(|other| other.is_from(from));
+            self.step(call).may_become_right(&state, &others)
         };
-        if !may_follow(self.call) {
+        let may_follow = |call: u32| may_follow_from(call, 0);
+        if !may_follow_from(self.call, from) {
             return false;
         }
         if depend(own, self.step(self.call)) {
