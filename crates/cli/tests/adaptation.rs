@@ -91,6 +91,18 @@ fn a_build_that_does_not_split_has_one_base_node() {
     }
 }
 
+/// It is divided into 64 base nodes for each thread of the largest run, and stays so.
+#[test]
+fn a_fine_tree_is_divided_after_its_load() {
+    let args = ["--index", "ca-tree:fine", "--keys", "2k", "--mix", "0/50/50", "--threads", "1,3"];
+    let (trace, _) = traced(&args);
+    for traced in array(&trace, "runs") {
+        for sample in array(traced, "samples") {
+            assert_eq!(sample["base_nodes"], 3 * 64, "{sample}");
+        }
+    }
+}
+
 #[test]
 fn indexes_that_do_not_adapt_cannot_be_traced() {
     let files = Files::new();

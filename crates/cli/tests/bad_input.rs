@@ -50,6 +50,12 @@ fn mixes() {
     refuses(&["--mix", "90/5/6"], &["--mix", "`90/5/6`", "sums to 101", "sum to 100"]);
     refuses(&["--mix", "90/10"], &["--mix", "`90/10`", "for example 90/5/5"]);
     refuses(&["--mix", "100/0/0,x"], &["--mix", "`x`"]);
+    refuses(&["--mix", "99.5/0/0"], &["--mix", "`99.5/0/0`", "sums to 99.5"]);
+    refuses(&["--mix", "0.00001/0/100"], &["--mix", "`0.00001/0/100`", "4 decimals"]);
+    refuses(&["--scan-by", "leap"], &["--scan-by", "`leap`", "range, next or whole"]);
+    refuses(&["--counting", "twice"], &["--counting", "`twice`", "striped or single"]);
+    let output = run(&["verify", "--mix", "49.5/30/20.5"]);
+    refused(&output, &["--mix", "49.5/30/20.5", "whole percent"]);
 }
 
 #[test]

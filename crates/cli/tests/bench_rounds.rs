@@ -52,6 +52,38 @@ fn mixes_that_grow_or_shrink_begin_with_a_fresh_index() {
     }
 }
 
+/// Scans of all entries have no length. All others read as many entries as asked for, but for those
+/// that begin near the end.
+#[test]
+fn scans_go_on_by_range_by_key_or_over_everything() {
+    for index in ["ca-tree", "map"] {
+        let args = ["--index", index, "--keys", "2k", "--mix", "0/0/0/100", "--scan-length", "7"];
+        let more = ["--scan-by", "range,next,whole", "--counting", "single"];
+        let result = bench_json(&[&args[..], &more].concat());
+        assert_eq!(field(field(&result, "config"), "counting"), "single");
+        let rows = rows(&result);
+        let ways: Vec<_> = rows.iter().map(|row| field(row, "scan_by").clone()).collect();
+        assert_eq!(ways, ["range", "next", "whole"]);
+        let lengths: Vec<_> = rows.iter().map(|row| row["scan_length"].as_u64()).collect();
+        assert_eq!(lengths, [Some(7), Some(7), None]);
+        for (row, most) in rows.iter().zip([7, 7, 2000]) {
+            let (scanned, mops) = (number(row, "scanned"), number(field(row, "mops"), "median"));
+            assert!(scanned > 0.0 && mops > 0.0, "{row}");
+            if most == 2000 {
+                assert_eq!(scanned as u64 % 2000, 0, "each scan reads everything: {row}");
+            }
+        }
+    }
+}
+
+#[test]
+fn mixes_have_decimals() {
+    let result = bench_json(&["--index", "map", "--keys", "1k", "--mix", "79.5/10/10/0.5"]);
+    let [row] = rows(&result) else { panic!("one row") };
+    assert_eq!(field(row, "mix"), "79.5/10/10/0.5");
+    assert!(number(row, "scanned") > 0.0);
+}
+
 #[test]
 fn the_loops_cost_and_the_time_of_an_entry_are_shown() {
     let args = ["--index", "art,skiplist", "--keys", "5k", "--mix", "100/0/0,0/0/0/100"];

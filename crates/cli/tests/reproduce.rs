@@ -303,7 +303,7 @@ fn without_a_name_it_lists_what_there_is() {
     let output = run(&["reproduce", "--format", "json"]);
     let list: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let list = list["experiments"].as_array().unwrap();
-    let others = ["art/4.1", "art/4.2", "art/4.3"];
+    let others = ["art/4.1", "art/4.2", "art/4.3", "ets/5.2", "ets/5.3", "ets/5.4", "ets/5.5"];
     assert_eq!(list.len(), numbers.len() + others.len());
     assert!(
         others.iter().all(|other| list.iter().any(|one| one["experiment"] == *other)),
@@ -324,5 +324,6 @@ fn values_that_make_no_sense() {
     refuses(&["bst/1.4", "--keys", "12"], &["--keys", "`12`"]);
     refuses(&["bst/1.4", "--seed", "x"], &["--seed", "`x`"]);
     refuses(&["bst/1.4", "--machine", "pdp-11"], &["--machine", "pdp-11"]);
+    refuses(&["bst/1.4", "--with-erlang"], &["--with-erlang", "only experiments of `ets`"]);
     refuses(&["bst/1.4", "--format", "csv"], &["--format", "table or json"]);
 }

@@ -1,6 +1,7 @@
 //! How an index has adapted its shape to contention.
 
 use crate::domain::Guard;
+use crate::error::AllocError;
 use crate::index::Lookup;
 
 /// Indexes that divide their keys among more parts where threads contend, and among fewer where
@@ -28,6 +29,14 @@ pub trait Adapts: Lookup {
     /// It is not atomic: a node that is split or joined meanwhile may be counted before, after,
     /// or in parts. While no other call runs, all numbers are exact.
     fn adaptation(&self, guard: &Guard) -> Adaptation;
+
+    /// Divides the entries evenly for this number of threads, if the index has a shape that is made
+    /// after a load and stays: a [`CaTree`](crate::CaTree) of the build
+    /// [`Fine`](crate::ca::build::Fine). Otherwise it does nothing. It fails, and the shape stays as
+    /// it is, if memory is lacking for the new one beside the old one.
+    fn divide_for(&mut self, _threads: usize) -> Result<(), AllocError> {
+        Ok(())
+    }
 }
 
 /// The shape of an index that adapts, and the changes that led to it.

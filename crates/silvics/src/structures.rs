@@ -424,6 +424,10 @@ macro_rules! for_each_structure {
                     }
                 }
                 {
+                    ident: fine, name: "fine", oversights: [], runs: suite, faults: none,
+                    types: { u64_keys: $crate::CaTree<u64, $crate::Pooled, $crate::ca::build::Fine>, }
+                }
+                {
                     ident: restless, name: "restless", oversights: [],
                     runs: suite, faults: scans,
                     types: {

@@ -180,7 +180,7 @@ impl<'a> Stream<'a> {
             thresholds: mix.thresholds(),
             upserts: mix.upserts(),
             buffer: Vec::new(),
-            pure: Op::ALL.into_iter().find(|&op| mix.percent(op) == 100),
+            pure: Op::ALL.into_iter().find(|&op| mix.share(op) == Mix::WHOLE),
             source,
             window,
         }

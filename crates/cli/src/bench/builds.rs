@@ -28,7 +28,7 @@ pub fn ratios(rows: &[Row]) -> Vec<BuildRatio> {
 
 /// Whether two rows have the same configuration.
 fn alike(a: &Row, b: &Row) -> bool {
-    let of = |row: &Row| (row.key.cell, row.threads, row.batch, row.scan_length);
+    let of = |row: &Row| (row.key.cell, row.threads, row.batch, row.scan_by, row.scan_length);
     of(a) == of(b) && a.mix == b.mix
 }
 

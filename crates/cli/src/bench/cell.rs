@@ -9,6 +9,7 @@ use crate::catalogue::select::Chosen;
 use crate::drive::keys::BenchKey;
 use crate::drive::nothing::Nothing;
 use crate::drive::run::{Failure, Ledger, RunSpec};
+use crate::drive::scans::ScanBy;
 use crate::drive::shape::{self, Sampled};
 use crate::drive::subject::{Crew, Outcome, Subject, Traffic};
 use crate::flags::error::Error;
@@ -16,7 +17,7 @@ use crate::flags::place::Place;
 use crate::host::alloc;
 use crate::host::memory::{self, Resident};
 use crate::progress::Progress;
-use silvics::AllocError;
+use silvics::{AllocError, Options};
 use silvics_workload::{Mix, Op, Window};
 use std::time::Duration;
 
@@ -56,6 +57,7 @@ pub(super) struct Config {
     pub(super) mix: Mix,
     pub(super) batch: usize,
     pub(super) threads: usize,
+    pub(super) scan_by: ScanBy,
     pub(super) scan_length: usize,
 }
 
@@ -65,14 +67,29 @@ impl Config {
         let mut configs = Vec::new();
         for &threads in &plan.threads {
             for &mix in &plan.mixes {
-                let lengths = if mix.scans() { &plan.scan_lengths[..] } else { &[1] };
-                for &batch in &plan.batches {
-                    let of = |&scan_length| Self { mix, batch, threads, scan_length };
-                    configs.extend(lengths.iter().map(of));
+                let ways = if mix.scans() { &plan.scan_bys[..] } else { &[ScanBy::Range] };
+                for &scan_by in ways {
+                    let takes_length = mix.scans() && scan_by != ScanBy::Whole;
+                    let lengths = if takes_length { &plan.scan_lengths[..] } else { &[1] };
+                    for &batch in &plan.batches {
+                        let of = |&scan_length| Self { mix, batch, threads, scan_by, scan_length };
+                        configs.extend(lengths.iter().map(of));
+                    }
                 }
             }
         }
         configs
+    }
+
+    /// The way of scans, if there are any.
+    pub(super) fn scan_by(&self) -> Option<&'static str> {
+        self.mix.scans().then(|| self.scan_by.name())
+    }
+
+    /// The number of entries that a scan reads, if there are scans and they have a length.
+    pub(super) fn scan_length(&self) -> Option<usize> {
+        let has_length = self.mix.scans() && self.scan_by != ScanBy::Whole;
+        has_length.then_some(self.scan_length)
     }
 }
 
@@ -212,7 +229,8 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
     }
 
     fn build(&self, slot: &Slot<K>) -> Result<Subject<K>, Failure> {
-        let options = slot.place.options(self.plan.memory_limit);
+        let counting = self.plan.counting;
+        let options = Options { counting, ..slot.place.options(self.plan.memory_limit) };
         (slot.make)(&options).map_err(|error| Failure::Alloc { error, done: 0 })
     }
 
@@ -296,7 +314,7 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
         live.ledger.book(&outcome.tally);
         live.window = outcome.window;
         live.has_run = true;
-        live.has_removed |= config.mix.percent(Op::Remove) > 0;
+        live.has_removed |= config.mix.share(Op::Remove) > 0;
         live.has_grown |= !config.mix.keeps_size();
         Ok((outcome, sampled))
     }
@@ -310,8 +328,8 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
             1.. => Some((choice.len() - choice.present()) as i64 * 9 / 10),
             _ => Some(-(choice.present() as i64 * 9 / 10)),
         };
-        let Config { mix, batch, threads, scan_length } = *config;
-        RunSpec { mix, batch, scan_length, threads, time, number, window, growth }
+        let Config { mix, batch, threads, scan_by, scan_length } = *config;
+        RunSpec { mix, batch, scan_by, scan_length, threads, time, number, window, growth }
     }
 
     /// Loads a fresh index as [`Cell::load`] does, the first time with its footprint.
@@ -340,6 +358,7 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
             mix: Mix::LOOKUPS,
             batch: 1,
             threads: self.plan.threads.iter().copied().max().unwrap_or(1),
+            scan_by: ScanBy::Range,
             scan_length: 1,
         };
         let spec = self.spec(&lookups, 0, self.plan.time.min(WARM_UP), live.window);

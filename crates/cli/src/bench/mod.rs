@@ -52,7 +52,8 @@ pub fn measure(args: &BenchArgs) -> Result<(Format, Report), Error> {
     for note in &plan.notes {
         progress::note(note);
     }
-    let crew = crew.counting(plan.counters).loading(plan.load_threads);
+    let runners = plan.threads.iter().copied().max().unwrap_or(crew.threads);
+    let crew = crew.counting(plan.counters).loading(plan.load_threads).running(runners);
     let mut report = Report::new(&plan, Machine::this(crew.threads));
     interrupt::catch();
     match plan.types.key {

@@ -2,6 +2,7 @@
 
 use super::trace;
 use crate::catalogue::select::{self, Chosen};
+use crate::drive::scans::ScanBy;
 use crate::drive::subject::Reuse;
 use crate::flags::args::{BenchArgs, Format};
 use crate::flags::error::Error;
@@ -10,6 +11,7 @@ use crate::flags::source::{KeySource, key_set, key_type};
 use crate::flags::types::{KeyType, Types, ValueType};
 use crate::flags::units;
 use crate::flags::values::{THREADS_MAX, list, number, parse, seconds, seed, single};
+use silvics::Counting;
 use silvics_workload::{Dist, KEYS_MAX, KeySet, Mix};
 use std::time::Duration;
 
@@ -29,6 +31,7 @@ pub struct Plan {
     pub mixes: Vec<Mix>,
     pub batches: Vec<usize>,
     pub threads: Vec<usize>,
+    pub scan_bys: Vec<ScanBy>,
     pub scan_lengths: Vec<usize>,
     /// The threads that load.
     pub load_threads: usize,
@@ -37,6 +40,8 @@ pub struct Plan {
     pub time: Duration,
     pub rounds: usize,
     pub memory_limit: Option<usize>,
+    /// How our indexes count their keys.
+    pub counting: Counting,
     pub reuse: Reuse,
     /// Whether events are counted.
     pub counters: bool,
@@ -101,6 +106,7 @@ impl Plan {
             places: place::read(&args.place)?,
             batches: list("--batch", &args.batch, |item| number(item, 1, BATCH_MAX))?,
             threads,
+            scan_bys: list("--scan-by", &args.scan_by, parse)?,
             scan_lengths: list("--scan-length", &args.scan_length, |item| {
                 number(item, 1, u32::MAX as usize)
             })?,
@@ -112,6 +118,7 @@ impl Plan {
             time: single("--seconds", &args.seconds, seconds)?,
             rounds,
             memory_limit: args.memory_limit.as_deref().map(memory_limit).transpose()?,
+            counting: single("--counting", &args.counting, counting)?,
             reuse: if args.no_reuse { Reuse::No } else { Reuse::Yes },
             counters: args.counters,
             trace: args.trace_adaptation.as_deref().map(trace::Files::new).transpose()?,
@@ -155,6 +162,14 @@ impl Plan {
             ));
         }
         Ok(())
+    }
+}
+
+fn counting(text: &str) -> Result<Counting, String> {
+    match text {
+        "striped" => Ok(Counting::Striped),
+        "single" => Ok(Counting::Single),
+        _ => Err(format!("`{text}` is not a way to count: choose striped or single")),
     }
 }
 

@@ -117,6 +117,7 @@ mod tests {
             threads: 1,
             mix: "0/0/0/0/100".into(),
             batch: 1,
+            scan_by: None,
             scan_length: None,
             round: 1,
             seconds: 2.0,

@@ -186,8 +186,11 @@ fn keys_heading(key: &RowKey) -> String {
 fn table_heading(row: &Row) -> String {
     let (keys, threads) = (keys_heading(&row.key), row.threads);
     let mut text = format!("{keys}, {threads} thread{}, mix {}", plural(threads), row.mix);
-    if let Some(length) = row.scan_length {
-        _ = write!(text, " (scans of {length})");
+    match (row.scan_by, row.scan_length) {
+        (Some("next"), Some(length)) => _ = write!(text, " (scans of {length}, one by one)"),
+        (_, Some(length)) => _ = write!(text, " (scans of {length})"),
+        (Some(_), None) => text.push_str(" (scans of everything)"),
+        (None, None) => {}
     }
     if row.batch > 1 {
         _ = write!(text, ", batches of {}", row.batch);
@@ -309,6 +312,7 @@ const CSV_HEADER: &[&str] = &[
     "mix",
     "dist",
     "batch",
+    "scan_by",
     "scan_length",
     "mops_median",
     "mops_low",
@@ -373,6 +377,7 @@ fn csv_record(report: &Report, row: &Row) -> Vec<String> {
         row.mix.clone(),
         key.dist.clone(),
         row.batch.to_string(),
+        or_empty(row.scan_by),
         or_empty(row.scan_length),
         row.mops.median.to_string(),
         row.mops.low.to_string(),

@@ -9,6 +9,7 @@ use crate::flags::source::KeyFileConfig;
 use crate::host::counters::{Counted, PerOp};
 use crate::host::machine::Machine;
 use serde::Serialize;
+use silvics::Counting;
 use silvics_workload::KeySet;
 
 /// The whole result. The JSON output has the fields of this structure.
@@ -44,6 +45,7 @@ pub struct Config {
     pub key_file: Option<KeyFileConfig>,
     pub dist: Vec<String>,
     pub mix: Vec<String>,
+    pub scan_by: Vec<&'static str>,
     pub scan_length: Vec<usize>,
     pub batch: Vec<usize>,
     pub threads: Vec<usize>,
@@ -55,6 +57,8 @@ pub struct Config {
     pub placement: Vec<&'static str>,
     pub pages: Vec<String>,
     pub memory_limit: Option<usize>,
+    /// How our indexes count their keys: `striped` or `single`.
+    pub counting: &'static str,
     /// Whether memory that the load retired could be reused before the load ended.
     pub reuse: bool,
     #[serde(flatten)]
@@ -129,7 +133,9 @@ pub struct Row {
     pub threads: usize,
     pub mix: String,
     pub batch: usize,
-    /// The entries that a scan reads; null in a mix without scans.
+    /// The way of scans; null in a mix without scans.
+    pub scan_by: Option<&'static str>,
+    /// The entries that a scan reads; null without scans, and if they read all entries.
     pub scan_length: Option<usize>,
     /// Million operations per second. A scan counts as one.
     pub mops: Interval,
@@ -187,6 +193,7 @@ impl Report {
             key_file: None,
             dist: text(&plan.dists),
             mix: text(&plan.mixes),
+            scan_by: plan.scan_bys.iter().map(|by| by.name()).collect(),
             scan_length: plan.scan_lengths.clone(),
             batch: plan.batches.clone(),
             threads: plan.threads.clone(),
@@ -197,6 +204,7 @@ impl Report {
             placement: distinct(plan.places.iter().map(|place| place.name())),
             pages: distinct(plan.places.iter().map(|place| place.pages())),
             memory_limit: plan.memory_limit,
+            counting: if plan.counting == Counting::Single { "single" } else { "striped" },
             reuse: plan.reuse == Reuse::Yes,
             counted: Counted::default(),
             seed: plan.seed,

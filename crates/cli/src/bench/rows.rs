@@ -9,7 +9,7 @@ use crate::drive::subject::{Crew, Outcome, counted};
 use crate::flags::place::SYSTEM_PAGES;
 use crate::host::alloc;
 use crate::host::counters::PerOp;
-use silvics_workload::{Choice, KeySet, Op};
+use silvics_workload::{Choice, KeySet, Mix, Op};
 
 /// The result of a cell, on its way to the report.
 pub(super) struct Rows<'a, K: BenchKey + ?Sized> {
@@ -93,7 +93,8 @@ impl<K: BenchKey + ?Sized> Rows<'_, K> {
             threads: config.threads,
             mix: config.mix.to_string(),
             batch: config.batch,
-            scan_length: config.mix.scans().then_some(config.scan_length),
+            scan_by: config.scan_by(),
+            scan_length: config.scan_length(),
             mops: Interval::of(&mops)?,
             samples: mops,
             ratio_to_first: ratio.map(|ratio| ratio.median),
@@ -119,7 +120,7 @@ impl<K: BenchKey + ?Sized> Rows<'_, K> {
         let alike = |of: &Config| Config { scan_length: config.scan_length, ..*of } == *config;
         let others = self.configs.iter().enumerate().filter(|(_, of)| alike(of));
         let (short, shortest) = others.min_by_key(|(_, of)| of.scan_length)?;
-        if config.mix.percent(Op::Scan) < 100 || shortest.scan_length == config.scan_length {
+        if config.mix.share(Op::Scan) < Mix::WHOLE || shortest.scan_length == config.scan_length {
             return None;
         }
         interval(&slot.outcomes[at], |round, long| {

@@ -9,6 +9,7 @@ use crate::contender::{Contender, Session, Upserts};
 use crate::drive::keys::BenchKey;
 use crate::drive::nothing::Nothing;
 use crate::drive::run::{Failure, Ledger, RunSpec};
+use crate::drive::scans::ScanBy;
 use crate::drive::subject::{Change, Crew, Reuse, Subject, Traffic};
 use crate::flags::args::{Cli, Verb};
 use crate::flags::types::{KeyType, Types};
@@ -164,6 +165,7 @@ fn drive<K: BenchKey + ?Sized>(
         let spec = RunSpec {
             mix,
             batch: 1 + number as usize % 2 * 7,
+            scan_by: ScanBy::Range,
             scan_length: 20,
             threads: 2,
             time: Duration::from_millis(15),
@@ -273,6 +275,7 @@ fn a_growing_run_ends_when_few_keys_are_left() {
         let spec = RunSpec {
             mix,
             batch: 1,
+            scan_by: ScanBy::Range,
             scan_length: 1,
             threads: 2,
             time: Duration::from_mins(1),
@@ -299,6 +302,7 @@ fn an_index_that_does_nothing_is_driven() {
             let spec = RunSpec {
                 mix: mix.parse().unwrap(),
                 batch,
+                scan_by: ScanBy::Range,
                 scan_length: 20,
                 threads: 2,
                 time: Duration::from_millis(5),

@@ -55,7 +55,9 @@ pub struct TracedRun {
     pub threads: usize,
     pub mix: String,
     pub batch: usize,
-    /// The number of entries that a scan reads, if the mix has scans.
+    /// The way of scans, if the mix has scans.
+    pub scan_by: Option<&'static str>,
+    /// The number of entries that a scan reads, if it has a length.
     pub scan_length: Option<usize>,
     /// The number of the round, from 1.
     pub round: usize,
@@ -85,7 +87,8 @@ impl Traced {
             threads: config.threads,
             mix: config.mix.to_string(),
             batch: config.batch,
-            scan_length: config.mix.scans().then_some(config.scan_length),
+            scan_by: config.scan_by(),
+            scan_length: config.scan_length(),
             round: *round,
             seconds: outcome.seconds,
             mops: outcome.mops(),

@@ -2,8 +2,8 @@
 
 use super::{Advice, AnyMaker, DEFAULT_VARIANT, Entry, Maker, Nodes, Variant, Verify};
 use crate::contender::peers::{
-    ArcticMap, Artmap, BtreeMapRwLock, ConcurrentMap, Congee, CrossbeamSkiplist, Ferntree,
-    Masstree, Peer, Recorded, SccTreeIndex, recorded::verify,
+    ArcticMap, Artmap, BtreeMapMutex, BtreeMapRwLock, ConcurrentMap, Congee, CrossbeamSkiplist,
+    Ferntree, Masstree, Peer, Recorded, SccTreeIndex, recorded::verify,
 };
 use crate::drive::keys::BenchKey;
 use crate::drive::subject::Subject;
@@ -43,6 +43,7 @@ macro_rules! map {
 pub(super) fn entries() -> Vec<Entry> {
     vec![
         map!(BtreeMapRwLock),
+        Entry { groups: &["peers"], ..map!(BtreeMapMutex) },
         map!(CrossbeamSkiplist),
         entry::<Congee>(constructors!(U64 => recorded Congee)),
         map!(SccTreeIndex),

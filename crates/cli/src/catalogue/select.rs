@@ -103,7 +103,7 @@ impl Chosen {
         let upserts = match self.entry.upserts {
             Upserts::Any => true,
             #[cfg(feature = "peers")]
-            Upserts::OfPresentKeys => mix.percent(silvics_workload::Op::Remove) == 0,
+            Upserts::OfPresentKeys => mix.share(silvics_workload::Op::Remove) == 0,
             #[cfg(feature = "peers")]
             Upserts::None => false,
         };

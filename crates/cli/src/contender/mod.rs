@@ -54,8 +54,11 @@ pub trait Contender: Send + Sync + Sized + 'static {
         None
     }
 
-    /// Called when the contender has been loaded and no session is open.
-    fn loaded(&mut self) {}
+    /// Called when the contender has been loaded and no session is open, with the most threads of
+    /// a run.
+    fn loaded(&mut self, _threads: usize) -> Result<(), AllocError> {
+        Ok(())
+    }
 
     /// The bytes that the contender holds from the system. `None` if it cannot report them exactly.
     fn bytes(&self) -> Option<usize> {

@@ -44,6 +44,11 @@ pub trait Shape<I>: 'static {
 
     /// See [`Contender::adaptation`].
     fn adaptation(index: &I) -> Option<Adaptation>;
+
+    /// See [`Contender::loaded`].
+    fn loaded(_index: &mut I, _threads: usize) -> Result<(), AllocError> {
+        Ok(())
+    }
 }
 
 /// The shape depends on the keys alone.
@@ -65,6 +70,10 @@ impl<I: Adapts> Shape<I> for ByContention {
 
     fn adaptation(index: &I) -> Option<Adaptation> {
         Some(index.adaptation(&index.domain().pin()))
+    }
+
+    fn loaded(index: &mut I, threads: usize) -> Result<(), AllocError> {
+        index.divide_for(threads)
     }
 }
 
@@ -219,6 +228,10 @@ where
     fn adaptation(&self) -> Option<Adaptation> {
         A::adaptation(&self.index)
     }
+
+    fn loaded(&mut self, threads: usize) -> Result<(), AllocError> {
+        A::loaded(&mut self.index, threads)
+    }
 }
 
 /// A thread's session: the index pinned.
@@ -334,11 +347,12 @@ impl<P: Placement> Contender for Freezing<P> {
         }
     }
 
-    fn loaded(&mut self) {
+    fn loaded(&mut self, _threads: usize) -> Result<(), AllocError> {
         *self = match std::mem::replace(self, Self::Between) {
             Self::Open(tree) => Self::Frozen(tree.freeze()),
             frozen => frozen,
         };
+        Ok(())
     }
 
     fn bytes(&self) -> Option<usize> {

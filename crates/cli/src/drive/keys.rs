@@ -48,6 +48,8 @@ pub trait BenchKey: IndexKey {
 
     /// The least key that the type has.
     const LEAST: Self::Ref<'static>;
+    /// Turns a key into the least key above it. Returns whether there is one.
+    fn step(key: &mut Self::Owned) -> bool;
     /// The value of a key.
     fn value_of(key: Self::Ref<'_>) -> u64;
     /// The weight of a key.
@@ -106,6 +108,12 @@ impl BenchKey for u64 {
     }
 
     const LEAST: u64 = 0;
+
+    #[inline(always)]
+    fn step(key: &mut u64) -> bool {
+        *key = key.wrapping_add(1);
+        *key != 0
+    }
     #[inline(always)]
     fn value_of(key: u64) -> u64 {
         word_value(key)
@@ -169,6 +177,12 @@ impl BenchKey for u128 {
     }
 
     const LEAST: u128 = 0;
+
+    #[inline(always)]
+    fn step(key: &mut u128) -> bool {
+        *key = key.wrapping_add(1);
+        *key != 0
+    }
     #[inline(always)]
     fn value_of(key: u128) -> u64 {
         wide_value(key)
@@ -243,6 +257,13 @@ impl BenchKey for [u8] {
     }
 
     const LEAST: &'static [u8] = &[];
+
+    fn step(key: &mut Box<[u8]>) -> bool {
+        let mut bytes = std::mem::take(key).into_vec();
+        bytes.push(0);
+        *key = bytes.into();
+        true
+    }
     fn value_of(key: &[u8]) -> u64 {
         byte_hash(key)
     }

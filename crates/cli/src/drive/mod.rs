@@ -5,6 +5,7 @@
 //! | `keys` | the key types, and the key spaces that map positions to keys |
 //! | `run` | the parameters of a run, its tally, the ledger, and failures |
 //! | `subject` | one contender under measurement: threads, clocks, loads, runs and checks |
+//! | `scans` | the ways in which scans read entries |
 //! | `worker` | the loops that are measured, monomorphic for each contender |
 //! | `shape` | runs with samples of an index that adapts |
 //! | `check` | the checks of answers |
@@ -17,6 +18,7 @@ pub mod inspected;
 pub mod keys;
 pub mod nothing;
 pub mod run;
+pub mod scans;
 pub mod shape;
 pub mod stats;
 pub mod subject;

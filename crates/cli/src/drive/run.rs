@@ -1,6 +1,7 @@
 //! The parameters of a run, its tally of operations, the ledger that tallies are booked in, and
 //! failures.
 
+use crate::drive::scans::ScanBy;
 use crate::flags::error::Error;
 use silvics::AllocError;
 use silvics_sync::atomic::{AtomicI64, Ordering};
@@ -13,6 +14,8 @@ use std::time::Duration;
 pub struct RunSpec {
     pub mix: Mix,
     pub batch: usize,
+    pub scan_by: ScanBy,
+    /// The entries of a scan, unless it is by [`ScanBy::Whole`].
     pub scan_length: usize,
     pub threads: usize,
     pub time: Duration,

@@ -106,6 +106,8 @@ pub struct Crew {
     pub threads: usize,
     /// Threads that load.
     pub loaders: usize,
+    /// The most threads of a run.
+    pub runners: usize,
     /// The counters that are read around each run.
     pub counters: Option<Arc<Counters>>,
 }
@@ -119,13 +121,19 @@ impl Crew {
             0 => thread::available_parallelism().map_or(1, usize::from),
             cores => cores,
         };
-        Self { cores, threads, loaders: threads, counters: None }
+        Self { cores, threads, loaders: threads, runners: threads, counters: None }
     }
 
     /// Loads with this number of threads.
     #[must_use]
     pub fn loading(self, loaders: usize) -> Self {
         Self { loaders, ..self }
+    }
+
+    /// Makes runs of up to this number of threads.
+    #[must_use]
+    pub fn running(self, runners: usize) -> Self {
+        Self { runners, ..self }
     }
 
     /// Counts events during runs if `wanted`.
@@ -368,9 +376,10 @@ impl<K: BenchKey + ?Sized> Subject<K> {
         };
         let result = crew.timed(crew.loaders, &work, &mut |_| ());
         drop(held);
-        self.0.loaded();
+        let divided = self.0.loaded(crew.runners);
+        let divided = divided.map_err(|error| Failure::Alloc { error, done: 0 });
         // The failure comes from one thread; the error counts the inserts of all threads.
-        result.map_err(|failure| match failure {
+        result.and_then(|outcome| divided.map(|()| outcome)).map_err(|failure| match failure {
             Failure::Alloc { error, .. } => {
                 Failure::Alloc { error, done: done.load(Ordering::Relaxed) }
             }
@@ -394,8 +403,7 @@ impl<K: BenchKey + ?Sized> Subject<K> {
         }
         drop(calls);
         drop(held);
-        self.0.loaded();
-        Ok(())
+        self.0.loaded(1)
     }
 
     /// Makes changes on the calling thread alone.

@@ -4,6 +4,7 @@
 
 use super::check::{ScanCheck, show, wrong_value};
 use super::run::{Failure, Growth, RunSpec, Tally};
+use super::scans::ScanBy;
 use crate::contender::forms::Lent;
 use crate::contender::{Contender, Session};
 use crate::drive::keys::BenchKey;
@@ -39,7 +40,7 @@ pub(super) trait Loops<K: BenchKey + ?Sized>: Send + Sync {
     /// See [`Contender::hold`].
     fn hold(&self) -> Option<Guard>;
     /// See [`Contender::loaded`].
-    fn loaded(&mut self);
+    fn loaded(&mut self, threads: usize) -> Result<(), AllocError>;
     /// See [`Contender::bytes`].
     fn bytes(&self) -> Option<usize>;
     /// See [`Contender::pool_stats`].
@@ -76,8 +77,8 @@ impl<K: BenchKey + ?Sized, C: Contender<Key = K>> Loops<K> for Driven<C> {
         self.0.hold()
     }
 
-    fn loaded(&mut self) {
-        self.0.loaded();
+    fn loaded(&mut self, threads: usize) -> Result<(), AllocError> {
+        self.0.loaded(threads)
     }
 
     fn bytes(&self) -> Option<usize> {
@@ -205,6 +206,7 @@ fn run<K: BenchKey + ?Sized, S: Session<Key = K>>(
         space,
         tally: Tally::default(),
         batch: spec.batch,
+        scan_by: spec.scan_by,
         scan_length: spec.scan_length,
         scans: 0,
         read: 0,
@@ -278,6 +280,7 @@ struct Driver<'a, K: BenchKey + ?Sized, S> {
     space: &'a K::Space,
     tally: Tally,
     batch: usize,
+    scan_by: ScanBy,
     scan_length: usize,
     scans: u32,
     /// The sum of what scans read. It forces each entry to be read.
@@ -380,11 +383,15 @@ impl<'a, K: BenchKey + ?Sized, S: Session<Key = K>> Driver<'a, K, S> {
 
     #[inline(never)]
     fn scan(&mut self, run: &Run<'_, 'a, K>) -> Result<(), Failure> {
-        let limit = self.scan_length;
+        let limit = match self.scan_by {
+            ScanBy::Range => self.scan_length,
+            ScanBy::Whole => usize::MAX,
+            ScanBy::Next => return self.scan_by_next(run),
+        };
         for &(from, _) in run.entries {
-            self.scans = self.scans.wrapping_add(1);
-            if self.scans.is_multiple_of(16) {
-                let mut check = ScanCheck::<K>::new(from);
+            let from = if self.scan_by == ScanBy::Whole { K::shorten(K::LEAST) } else { from };
+            if self.checks_scan() {
+                let mut check = ScanCheck::<K>::new(K::shorten(from));
                 let visit = &mut |key: K::Ref<'_>, value| check.visit(key, value);
                 let count = Calls::scan(self.session, from, limit, visit);
                 self.tally.scanned += check.finish(count, limit)?;
@@ -397,6 +404,40 @@ impl<'a, K: BenchKey + ?Sized, S: Session<Key = K>> Driver<'a, K, S> {
             self.tally.scanned += count as u64;
         }
         Ok(())
+    }
+
+    /// Scans entry by entry. Each call looks for the least key above the one before.
+    #[inline(never)]
+    fn scan_by_next(&mut self, run: &Run<'_, 'a, K>) -> Result<(), Failure> {
+        for &(from, _) in run.entries {
+            let checks = self.checks_scan();
+            let mut check = ScanCheck::<K>::new(K::shorten(from));
+            let (mut at, mut count) = (K::to_owned(from), 0);
+            while count < self.scan_length && K::step(&mut at) {
+                let mut next = None;
+                let found = self.session.scan(K::borrow(&at), 1, &mut |key, value| {
+                    S::Lent::whole(key, |key| next = Some((K::to_owned(key), value)));
+                });
+                let Some((key, value)) = next.filter(|_| found == 1) else { break };
+                if checks {
+                    check.visit(K::borrow(&key), value);
+                }
+                self.read = self.read.wrapping_add(value);
+                at = key;
+                count += 1;
+            }
+            if checks {
+                check.finish(count, self.scan_length)?;
+            }
+            self.tally.scanned += count as u64;
+        }
+        Ok(())
+    }
+
+    /// Whether to check the next scan.
+    fn checks_scan(&mut self) -> bool {
+        self.scans = self.scans.wrapping_add(1);
+        self.scans.is_multiple_of(16)
     }
 }
 

@@ -186,6 +186,15 @@ pub struct BenchArgs {
     #[arg(long, value_name = "L/I/R[/S[/U]],…", default_value = "100/0/0,90/5/5")]
     pub mix: String,
 
+    /// How our indexes count their keys: striped (a line for each thread) or single (one line)
+    #[arg(long, value_name = "COUNTING", default_value = "striped")]
+    pub counting: String,
+
+    /// The calls that make up a scan: range (one call that reads entries), next (a call for each
+    /// entry, which asks for the successor of a key), whole (one call that reads all entries)
+    #[arg(long, value_name = "WAY,…", default_value = "range")]
+    pub scan_by: String,
+
     /// The number of entries that a scan reads. With two lengths and a mix of scans alone, the
     /// output has the time of one more entry
     #[arg(long, value_name = "N,…", default_value = "100")]
@@ -480,6 +489,11 @@ pub struct ReproduceArgs {
     /// The machine of the model, one of those of `silvics inspect`, instead of the source's
     #[arg(long, value_name = "NAME")]
     pub machine: Option<String>,
+
+    /// Measures Erlang's tables, too, in the experiments of `ets`. It needs `escript` (Debian:
+    /// `apt-get install erlang-base`)
+    #[arg(long)]
+    pub with_erlang: bool,
 
     /// The seed of all random choices
     #[arg(long, value_name = "N", default_value = "1")]

@@ -7,6 +7,7 @@ use super::plan::{Plan, Setup};
 use super::report::{self, COLLOCATED, FindingRow, Fix};
 use crate::drive::keys::BenchKey;
 use crate::drive::run::{Failure, RunSpec};
+use crate::drive::scans::ScanBy;
 use crate::drive::stats::Interval;
 use crate::drive::subject::{Crew, Outcome, Reuse, Subject, Traffic, counted};
 use crate::flags::error::Error;
@@ -202,9 +203,11 @@ pub fn in_turns<K: BenchKey + ?Sized>(
 ) -> Result<Compared, Failure> {
     let run = |of: &Subject<K>, number| {
         let (mix, window) = (Mix::LOOKUPS, traffic.choice.start());
-        let (threads, scan_length) = (crew.threads, 1);
+        let (threads, scan_by, scan_length) = (crew.threads, ScanBy::Range, 1);
         let (time, growth) = (turns.run, None);
-        let spec = RunSpec { mix, batch: 1, scan_length, threads, time, number, window, growth };
+        let batch = 1;
+        let spec =
+            RunSpec { mix, batch, scan_by, scan_length, threads, time, number, window, growth };
         of.run(traffic, &spec, crew)
     };
     let (mut runs_before, mut runs_after): (Vec<Outcome>, Vec<Outcome>) = Default::default();

@@ -238,6 +238,19 @@ impl Evidence {
         }
     }
 
+    /// A line with a ratio that was measured, and its verdict.
+    pub fn clock(what: &str, expected: Expected, ratio: Interval) -> Self {
+        let (what, found) = (what.to_owned(), ratio.median);
+        let interval = format!("({:.2} – {:.2})", ratio.low, ratio.high);
+        Self::figure(Level::Clock, what, Unit::Number(2), expected, found).with(&interval)
+    }
+
+    /// A line with figures on which the claim says nothing.
+    pub fn noted(level: Level, what: String, found: String) -> Self {
+        let (expected, verdict) = (String::new(), Verdict::Confirmed);
+        Self { level, what, expected, found, value: None, verdict, decides: false }
+    }
+
     /// A line for a figure that this machine or this set-up cannot provide. The verdict depends on
     /// it as on the missing figure.
     pub fn missing(level: Level, what: String, why: String) -> Self {

@@ -1,11 +1,13 @@
 //! The tools of experiments: `inspect` for facts and the model, and runs in turns for the clock.
 
+use super::ets::erlang::Erlang;
 use super::evidence::{Evidence, Level, Verdict};
 use super::plan::{Plan, smaller};
 use crate::bench::measure;
 use crate::bench::report::Report as Bench;
 use crate::catalogue::select;
 use crate::drive::keys::BenchKey;
+use crate::drive::scans::ScanBy;
 use crate::drive::stats::Interval;
 use crate::drive::subject::{Crew, Traffic};
 use crate::flags::args::{BenchArgs, Format, KeyFileArgs, PlaceArgs};
@@ -144,11 +146,37 @@ impl Look {
     }
 }
 
+/// Runs on several indexes.
+pub struct Runs<'a> {
+    pub indexes: &'a [&'a str],
+    /// The number of keys that are present, of twice as many.
+    pub keys: usize,
+    pub mix: &'a str,
+    /// One for each core if `None`.
+    pub threads: Option<usize>,
+    pub scan_by: ScanBy,
+    pub scan_length: &'a str,
+    /// Whether memory that the load has retired stays until it ends.
+    pub no_reuse: bool,
+    pub turns: Turns,
+}
+
+impl<'a> Runs<'a> {
+    /// Runs on all cores, of the lab's number and length, on trees that free no memory, as those of
+    /// the study.
+    pub fn of(lab: &Lab, indexes: &'a [&'a str], keys: usize, mix: &'a str) -> Self {
+        let (scan_by, scan_length, turns) = (ScanBy::Range, "100", lab.turns());
+        Self { indexes, keys, mix, threads: None, scan_by, scan_length, no_reuse: true, turns }
+    }
+}
+
 /// The plan, the machine, and the inspections that experiments share.
 pub struct Lab {
     pub plan: Plan,
     /// The machine that the command runs on.
     pub machine: Machine,
+    /// Erlang, if its tables are measured, too.
+    pub erlang: Option<Erlang>,
     /// The finished inspections, by the model's machine and the setting. Other experiments may need
     /// them again.
     seen: Vec<(Model, Bed, Rc<Look>)>,
@@ -157,7 +185,8 @@ pub struct Lab {
 impl Lab {
     /// A lab without finished inspections.
     pub fn new(plan: Plan) -> Self {
-        Self { plan, machine: Machine::this(Crew::new().threads), seen: Vec::new() }
+        let machine = Machine::this(Crew::new().threads);
+        Self { plan, machine, erlang: None, seen: Vec::new() }
     }
 
     /// Whether evidence of a level is requested.
@@ -294,8 +323,8 @@ impl Lab {
     }
 
     /// Measures a mix on pooled indexes in turns, with each answer checked.
-    pub fn bench(&self, index: &[&str], keys: usize, mix: &str) -> Result<Bench, Error> {
-        let Turns { pairs, run } = self.turns();
+    pub fn bench(&self, runs: &Runs<'_>) -> Result<Bench, Error> {
+        let Turns { pairs, run } = runs.turns;
         let place = PlaceArgs {
             placement: "pooled".into(),
             pages: "4k".into(),
@@ -305,16 +334,18 @@ impl Lab {
             colouring: false,
         };
         let args = BenchArgs {
-            index: Some(index.join(",")),
+            index: Some(runs.indexes.join(",")),
             variant: None,
-            keys: Some(keys.to_string()),
+            keys: Some(runs.keys.to_string()),
             key_file: KeyFileArgs::default(),
             value_type: "u64".into(),
             dist: "uniform".into(),
-            mix: mix.into(),
-            scan_length: "100".into(),
+            mix: runs.mix.into(),
+            counting: "striped".into(),
+            scan_by: runs.scan_by.name().into(),
+            scan_length: runs.scan_length.into(),
             batch: "1".into(),
-            threads: None,
+            threads: runs.threads.map(|threads| threads.to_string()),
             load_threads: None,
             loads: Some("1".into()),
             trace_adaptation: None,
@@ -322,13 +353,22 @@ impl Lab {
             rounds: pairs.to_string(),
             place,
             memory_limit: None,
-            no_reuse: true,
+            no_reuse: runs.no_reuse,
             counters: false,
             seed: self.plan.seed.to_string(),
             format: "json".into(),
         };
         let (_, report) = measure(&args)?;
         if report.interrupted { Err(Error::Interrupted) } else { Ok(report) }
+    }
+
+    /// The turns of an experiment with many rows.
+    pub fn short_turns(&self) -> Turns {
+        if self.plan.quick {
+            Turns { pairs: 3, run: Duration::from_millis(10) }
+        } else {
+            Turns { pairs: 5, run: Duration::from_millis(100) }
+        }
     }
 
     /// The number of pairs of runs, and the time of a run.

@@ -15,10 +15,12 @@
 //! | `evidence` | lines, levels and verdicts |
 //! | `bst` | experiments on binary search trees |
 //! | `art` | experiments on the adaptive radix tree |
+//! | `ets` | experiments on contention adapting trees |
 //! | `report` | the result, as a table and as JSON |
 
 mod art;
 mod bst;
+mod ets;
 mod evidence;
 mod lab;
 mod plan;
@@ -50,7 +52,7 @@ pub struct Experiment {
 
 /// All experiments, by source, in the order of their numbers.
 fn all() -> impl Iterator<Item = &'static Experiment> + Clone {
-    bst::ALL.iter().chain(art::ALL)
+    bst::ALL.iter().chain(art::ALL).chain(ets::ALL)
 }
 
 /// Reproduces experiments, and prints the result of each as soon as it is finished.
@@ -69,6 +71,9 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Error> {
     }
     interrupt::catch();
     let mut lab = Lab::new(plan);
+    if args.with_erlang {
+        lab.erlang = Some(ets::erlang(&chosen)?);
+    }
     for experiment in &chosen {
         lab.plan = lab.plan.clone().on(experiment.machine)?;
         let evidence = (experiment.gather)(&mut lab)?;

@@ -133,6 +133,7 @@ mod tests {
             keys: None,
             quick: false,
             machine: None,
+            with_erlang: false,
             seed: "1".into(),
             format: "table".into(),
         }

@@ -126,7 +126,7 @@ impl Plan {
 
     /// The recorder's plan for one target.
     pub fn recorded(&self, target: &Target) -> verify::Plan {
-        let percent = |op| u32::from(self.mix.percent(op));
+        let percent = |op| self.mix.share(op) / PERCENT;
         verify::Plan {
             threads: self.threads.clone(),
             mix: verify::Mix {
@@ -261,5 +261,11 @@ fn mix(text: &str) -> Result<Mix, String> {
             "`{mix}` has a share of upserts: they are among the inserts, leave it out"
         ));
     }
+    if Op::ALL.into_iter().any(|op| !mix.share(op).is_multiple_of(PERCENT)) {
+        return Err(format!("`{mix}` has decimals: choose shares in whole percent"));
+    }
     Ok(mix)
 }
+
+/// One percent, in the unit of [`Mix::share`].
+const PERCENT: u32 = Mix::WHOLE / 100;

@@ -15,6 +15,7 @@ mod view;
 
 use crate::drive::keys::BenchKey;
 use crate::drive::run::{Failure, Ledger, RunSpec};
+use crate::drive::scans::ScanBy;
 use crate::drive::shape::Sample;
 use crate::drive::subject::{Crew, Reuse, Subject, Traffic};
 use crate::flags::args::{Format, WatchArgs};
@@ -120,6 +121,7 @@ impl Watched {
         let spec = RunSpec {
             mix: plan.mix,
             batch: 1,
+            scan_by: ScanBy::Range,
             scan_length: 1,
             threads,
             time,

@@ -89,6 +89,9 @@ pub trait Build: Send + Sync + 'static {
     const LIMITS: Limits;
     /// Whether base nodes are ever split or joined.
     const ADAPTS: bool = true;
+    /// The base nodes for each thread that
+    /// [`Adapts::divide_for`](crate::Adapts::divide_for) makes; zero if it makes none.
+    const DIVIDED: usize = 0;
     /// The lock of a base node.
     const LOCK: Lock = Lock::Version;
     /// The container of a base node.
@@ -130,9 +133,17 @@ impl Build for Coarse {
     const ADAPTS: bool = false;
 }
 
-/// A tree whose base nodes stay as [`CaTree::divide`](crate::CaTree::divide) has made them. It is
-/// the build [`Coarse`], which has one base node until it is divided.
-pub type Fine = Coarse;
+/// A tree whose base nodes stay as [`CaTree::divide`](crate::CaTree::divide) or
+/// [`Adapts::divide_for`](crate::Adapts::divide_for) has made them, 64 for each thread. Until then
+/// it has one.
+#[derive(Debug)]
+pub struct Fine;
+
+impl Build for Fine {
+    const LIMITS: Limits = ETS;
+    const ADAPTS: bool = false;
+    const DIVIDED: usize = 64;
+}
 
 /// A tree that splits and joins base nodes without contention, for tests: one write in eight adds
 /// twice the limit, and one takes it off, as the debug builds of ETS do. In schedules, which repeat

@@ -7,6 +7,7 @@ use super::route::{BaseRef, RouteRef};
 use super::word::Kind;
 use crate::adaptation::{Adaptation, BaseNode};
 use crate::domain::Guard;
+use crate::error::AllocError;
 use crate::frame::Adapting;
 use silvics_pool::Placement;
 use silvics_sync::atomic::{AtomicU64, Ordering};
@@ -47,6 +48,13 @@ impl Changes {
 }
 
 impl<K: CaKey + ?Sized, P: Placement, B: Build> Adapting for Ca<K, P, B> {
+    fn divide_for(&mut self, threads: usize) -> Result<(), AllocError> {
+        if B::DIVIDED > 0 {
+            self.divide_evenly(B::DIVIDED.saturating_mul(threads))?;
+        }
+        Ok(())
+    }
+
     fn adaptation(&self, _guard: &Guard) -> Adaptation {
         let mut found = self.changes.so_far();
         // The subtrees that are still to be seen. The first one in key order is last.

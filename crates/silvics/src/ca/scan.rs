@@ -26,6 +26,8 @@ use std::ops::Bound;
 
 /// The most entries that a walk takes together.
 const TAKEN: usize = if cfg!(silvics_shuttle) { 2 } else { 16 };
+/// The most entries that it takes at first: many walks end after one entry.
+const TAKEN_FIRST: usize = if cfg!(silvics_shuttle) { 2 } else { 3 };
 
 /// An inner node, and the number of one of its children.
 type Child<'g, K> = (NodeRef<'g, K>, usize);
@@ -297,7 +299,8 @@ impl<'g, K: CaKey + ?Sized, P: Placement, B: Build, const DESCENDS: bool>
         seen: Option<Seen<'g>>,
     ) -> Result<Step<'g, K>, Torn> {
         let left = if DESCENDS { from } else { leaf.len().saturating_sub(from) };
-        let mut len = left.min(TAKEN);
+        let most = if matches!(self.next, Next::Start(_)) { TAKEN_FIRST } else { TAKEN };
+        let mut len = left.min(most);
         for (n, taken) in self.taken[..len].iter_mut().enumerate() {
             let at = if DESCENDS { from - 1 - n } else { from + n };
             *taken = (leaf.key(at), leaf.value(at));

@@ -1,62 +1,122 @@
 //! `std::collections::BTreeMap` under `parking_lot::RwLock`: the choice of a program that uses none
-//! of the crates compared here, and the alternative that crossbeam-skiplist's docs name.
+//! of the crates compared here, and the alternative that crossbeam-skiplist's docs name. And the
+//! same under `parking_lot::Mutex`.
 //!
 //! # How it is driven
 //! Each operation takes the lock once: shared for `get` and `scan`, exclusive for `insert` and
-//! `remove`. `insert` goes through the entry API and so leaves a present key as it is. A session
+//! `remove`. A mutex is always exclusive. `insert` goes through the entry API and so leaves a present key as it is. A session
 //! keeps nothing between calls, because a kept lock would exclude the other threads. Byte strings
 //! are `Vec<u8>`, made before the lock is taken and, if the API allows it, dropped after its
 //! release.
 //!
-//! The lock is `parking_lot`'s, which is fair now and then, so that readers cannot keep a writer
+//! The locks are `parking_lot`'s, which are fair now and then, so that readers cannot keep a writer
 //! out for ever; that of `std` gives no such promise.
 //!
 //! # Scans
-//! A scan keeps the shared lock to its end, so it is a snapshot: the only one among the peers.
+//! A scan keeps the lock to its end, so it is a snapshot: the only one among the peers.
 
 use super::peer::Peer;
 use super::recorded::Recorded;
 use crate::contender::held::{MapKey, MapValue};
 use crate::contender::{Contender, Session};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use silvics::{AllocError, IndexKey};
 use silvics_testkit::history::Op;
 use silvics_testkit::verify::Write;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::Bound::{Included, Unbounded};
+use std::ops::{Deref, DerefMut};
 
 /// `RwLock<BTreeMap>`.
-pub struct BtreeMapRwLock<K: MapKey + ?Sized, V: MapValue = u64> {
-    map: RwLock<BTreeMap<K::Owned, V>>,
+pub type BtreeMapRwLock<K, V = u64> = BtreeMapUnder<ReadersWriter, K, V>;
+/// `Mutex<BTreeMap>`.
+pub type BtreeMapMutex<K, V = u64> = BtreeMapUnder<Exclusive, K, V>;
+
+/// A lock over a map.
+pub trait Locking: Send + Sync + 'static {
+    /// The name of the peer.
+    const NAME: &'static str;
+    /// See [`Peer::SYNC`].
+    const SYNC: &'static str;
+    /// The lock with what it protects.
+    type Of<T: Default + Send + Sync>: Default + Send + Sync;
+
+    /// Locks for reading.
+    fn read<T: Default + Send + Sync>(lock: &Self::Of<T>) -> impl Deref<Target = T>;
+    /// Locks for writing.
+    fn write<T: Default + Send + Sync>(lock: &Self::Of<T>) -> impl DerefMut<Target = T>;
 }
 
-impl<K: MapKey + ?Sized, V: MapValue> Default for BtreeMapRwLock<K, V> {
-    fn default() -> Self {
-        Self { map: RwLock::default() }
+/// A readers–writer lock.
+pub struct ReadersWriter;
+
+impl Locking for ReadersWriter {
+    const NAME: &'static str = "btreemap-rwlock";
+    const SYNC: &'static str = "one readers-writer lock";
+    type Of<T: Default + Send + Sync> = RwLock<T>;
+
+    #[inline]
+    fn read<T: Default + Send + Sync>(lock: &RwLock<T>) -> impl Deref<Target = T> {
+        lock.read()
+    }
+
+    #[inline]
+    fn write<T: Default + Send + Sync>(lock: &RwLock<T>) -> impl DerefMut<Target = T> {
+        lock.write()
     }
 }
 
-impl<K: MapKey + ?Sized, V: MapValue> Peer for BtreeMapRwLock<K, V> {
-    const NAME: &'static str = "btreemap-rwlock";
+/// A mutex.
+pub struct Exclusive;
+
+impl Locking for Exclusive {
+    const NAME: &'static str = "btreemap-mutex";
+    const SYNC: &'static str = "one mutex";
+    type Of<T: Default + Send + Sync> = Mutex<T>;
+
+    #[inline]
+    fn read<T: Default + Send + Sync>(lock: &Mutex<T>) -> impl Deref<Target = T> {
+        lock.lock()
+    }
+
+    #[inline]
+    fn write<T: Default + Send + Sync>(lock: &Mutex<T>) -> impl DerefMut<Target = T> {
+        lock.lock()
+    }
+}
+
+/// A `BTreeMap` under a lock.
+pub struct BtreeMapUnder<L: Locking, K: MapKey + ?Sized, V: MapValue = u64> {
+    map: L::Of<BTreeMap<K::Owned, V>>,
+}
+
+impl<L: Locking, K: MapKey + ?Sized, V: MapValue> Default for BtreeMapUnder<L, K, V> {
+    fn default() -> Self {
+        Self { map: Default::default() }
+    }
+}
+
+impl<L: Locking, K: MapKey + ?Sized, V: MapValue> Peer for BtreeMapUnder<L, K, V> {
+    const NAME: &'static str = L::NAME;
     const CRATE: &'static str = "std, parking_lot 0.13";
     const PAPER: &'static str = "Bayer and McCreight 1972";
     const TOPOLOGY: &'static str = "B-tree";
-    const SYNC: &'static str = "one readers-writer lock";
+    const SYNC: &'static str = L::SYNC;
     const SCANS: bool = true;
     const MAX_KEY_BYTES: Option<usize> = None;
 }
 
-impl<K: MapKey + ?Sized, V: MapValue> Contender for BtreeMapRwLock<K, V> {
+impl<L: Locking, K: MapKey + ?Sized, V: MapValue> Contender for BtreeMapUnder<L, K, V> {
     type Key = K::Bench;
-    type Session<'a> = BtreeMapSession<'a, K, V>;
+    type Session<'a> = BtreeMapSession<'a, L, K, V>;
 
     fn session(&self) -> Self::Session<'_> {
         BtreeMapSession { map: &self.map }
     }
 }
 
-impl<K: MapKey + ?Sized> Recorded for BtreeMapRwLock<K> {
+impl<L: Locking, K: MapKey + ?Sized> Recorded for BtreeMapUnder<L, K> {
     fn write(
         session: &mut Self::Session<'_>,
         key: <K::Bench as IndexKey>::Ref<'_>,
@@ -65,7 +125,7 @@ impl<K: MapKey + ?Sized> Recorded for BtreeMapRwLock<K> {
         let map = session.map;
         Some(match write {
             Write::TryInsert { value } => {
-                let outcome = match map.write().entry(K::own(key)) {
+                let outcome = match L::write(map).entry(K::own(key)) {
                     Entry::Vacant(entry) => {
                         entry.insert(value);
                         Ok(())
@@ -75,27 +135,27 @@ impl<K: MapKey + ?Sized> Recorded for BtreeMapRwLock<K> {
                 Op::TryInsert { value, outcome }
             }
             Write::Insert { value } => {
-                let old = map.write().insert(K::own(key), value);
+                let old = L::write(map).insert(K::own(key), value);
                 Op::Insert { value, old }
             }
-            Write::Remove => Op::Remove { old: map.write().remove(K::lend(&key)) },
+            Write::Remove => Op::Remove { old: L::write(map).remove(K::lend(&key)) },
             Write::CompareExchange { .. } => return None,
         })
     }
 }
 
 /// A thread's session: it keeps nothing between calls.
-pub struct BtreeMapSession<'a, K: MapKey + ?Sized, V: MapValue> {
-    map: &'a RwLock<BTreeMap<K::Owned, V>>,
+pub struct BtreeMapSession<'a, L: Locking, K: MapKey + ?Sized, V: MapValue> {
+    map: &'a L::Of<BTreeMap<K::Owned, V>>,
 }
 
-impl<K: MapKey + ?Sized, V: MapValue> Session for BtreeMapSession<'_, K, V> {
+impl<L: Locking, K: MapKey + ?Sized, V: MapValue> Session for BtreeMapSession<'_, L, K, V> {
     type Key = K::Bench;
     type Lent = K::Bench;
 
     #[inline]
     fn get(&mut self, key: <K::Bench as IndexKey>::Ref<'_>) -> Option<u64> {
-        self.map.read().get(K::lend(&key)).map(V::word)
+        L::read(self.map).get(K::lend(&key)).map(V::word)
     }
 
     #[inline]
@@ -105,7 +165,7 @@ impl<K: MapKey + ?Sized, V: MapValue> Session for BtreeMapSession<'_, K, V> {
         value: u64,
     ) -> Result<bool, AllocError> {
         let key = K::own(key);
-        match self.map.write().entry(key) {
+        match L::write(self.map).entry(key) {
             Entry::Vacant(entry) => {
                 entry.insert(V::hold(value));
                 Ok(true)
@@ -121,14 +181,14 @@ impl<K: MapKey + ?Sized, V: MapValue> Session for BtreeMapSession<'_, K, V> {
         value: u64,
     ) -> Result<bool, AllocError> {
         // Bound first, so that the value is dropped after the lock is released.
-        let old = self.map.write().insert(K::own(key), V::hold(value));
+        let old = L::write(self.map).insert(K::own(key), V::hold(value));
         Ok(old.is_none())
     }
 
     #[inline]
     fn remove(&mut self, key: <K::Bench as IndexKey>::Ref<'_>) -> Result<bool, AllocError> {
         // Bound first, so that the owned key is dropped after the lock is released.
-        let removed = self.map.write().remove_entry(K::lend(&key));
+        let removed = L::write(self.map).remove_entry(K::lend(&key));
         Ok(removed.is_some())
     }
 
@@ -138,7 +198,7 @@ impl<K: MapKey + ?Sized, V: MapValue> Session for BtreeMapSession<'_, K, V> {
         limit: usize,
         visit: &mut impl FnMut(<K::Bench as IndexKey>::Ref<'_>, u64),
     ) -> usize {
-        let map = self.map.read();
+        let map = L::read(self.map);
         let range = (Included(K::lend(&from)), Unbounded);
         let mut seen = 0;
         for (key, value) in map.range::<K, _>(range).take(limit) {

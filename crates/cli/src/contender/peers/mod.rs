@@ -14,7 +14,7 @@
 //! |---|---|---|---|
 //! | `arctic-map` | `u64`, `u128`, bytes | yes | `remove` panics: not used |
 //! | `artmap` | any | yes | – |
-//! | `btreemap-rwlock` | any | snapshots | – |
+//! | `btreemap-rwlock`, `btreemap-mutex` | any | snapshots | – |
 //! | `crossbeam-skiplist` | any | yes | `remove` answers twice: not used |
 //! | `congee` | `u64` | yes | – |
 //! | `scc` | any | yes | – |
@@ -39,7 +39,7 @@ mod tests;
 
 pub use self::arctic_map::ArcticMap;
 pub use self::artmap::Artmap;
-pub use self::btreemap::BtreeMapRwLock;
+pub use self::btreemap::{BtreeMapMutex, BtreeMapRwLock};
 pub use self::concurrent_map::ConcurrentMap;
 pub use self::congee::Congee;
 pub use self::crossbeam::CrossbeamSkiplist;

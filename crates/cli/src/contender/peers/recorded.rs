@@ -8,7 +8,7 @@
 //! |---|---|---|---|---|
 //! | `arctic-map` | yes | yes | yes | – |
 //! | `artmap` | yes | yes | yes | – |
-//! | `btreemap-rwlock` | yes | yes | yes | – |
+//! | `btreemap-rwlock`, `btreemap-mutex` | yes | yes | yes | – |
 //! | `crossbeam-skiplist` | yes | – | yes | – |
 //! | `congee` | – | yes | yes | yes |
 //! | `scc` | if it inserts | – | yes | – |

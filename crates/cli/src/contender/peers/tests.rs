@@ -354,6 +354,7 @@ peers! {
         map_bytes: OurMap<[u8], u64>,
         map_string: OurMap<str, Arc<[u8]>>,
         btreemap_rwlock: BtreeMapRwLock<u64>,
+        btreemap_mutex: BtreeMapMutex<u64>,
         btreemap_rwlock_bytes: BtreeMapRwLock<[u8]>,
         crossbeam_skiplist: CrossbeamSkiplist<u64>,
         crossbeam_skiplist_bytes: CrossbeamSkiplist<[u8]>,

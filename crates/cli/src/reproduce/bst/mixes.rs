@@ -6,7 +6,7 @@ use crate::flags::error::Error;
 use crate::flags::units::Bytes;
 use crate::host::memory;
 use crate::reproduce::evidence::{Evidence, Level, Verdict};
-use crate::reproduce::lab::Lab;
+use crate::reproduce::lab::{Lab, Runs};
 use crate::reproduce::plan::Plan;
 
 /// The source's classes of trees, the fastest first.
@@ -67,7 +67,8 @@ const ORDER: &str = "10 M keys: the order of the four classes, and of trees in o
 
 fn bench(lab: &Lab, keys: usize) -> Result<Report, Error> {
     let mixes: Vec<&str> = MIXES.iter().map(|(mix, _)| *mix).collect();
-    lab.bench(&CLASSES.concat(), keys, &format!("{LOOKUPS},{}", mixes.join(",")))
+    let (indexes, mixes) = (CLASSES.concat(), format!("{LOOKUPS},{}", mixes.join(",")));
+    lab.bench(&Runs::of(lab, &indexes, keys, &mixes))
 }
 
 /// The reason why the trees of the source's size are not run, after smaller ones that took `bytes`,

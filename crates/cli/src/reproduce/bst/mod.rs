@@ -158,6 +158,7 @@ mod tests {
             keys: None,
             quick: true,
             machine: None,
+            with_erlang: false,
             seed: "1".into(),
             format: "table".into(),
         };

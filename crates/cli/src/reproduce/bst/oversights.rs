@@ -4,7 +4,7 @@ use super::falls;
 use crate::catalogue;
 use crate::flags::error::Error;
 use crate::reproduce::evidence::{Evidence, Expected, Level, Unit};
-use crate::reproduce::lab::{Bed, Lab};
+use crate::reproduce::lab::{Bed, Lab, Runs};
 use silvics_layout::{NodeLayout, study_class};
 
 /// A tree whose nodes shrink.
@@ -159,7 +159,7 @@ fn larger_trees(lab: &mut Lab) -> Result<Vec<Evidence>, Error> {
 
 fn clock(lab: &Lab, keys: usize) -> Result<Vec<Evidence>, Error> {
     let indexes: Vec<&str> = TREES.iter().flat_map(|tree| [tree.baseline, tree.fixed]).collect();
-    let report = lab.bench(&indexes, keys, "100/0/0")?;
+    let report = lab.bench(&Runs::of(lab, &indexes, keys, "100/0/0"))?;
     let claimed = "geometric mean of ten trees 1.11 on abu-dhabi, 1.23 on haswell";
     let lines = report.builds.iter().map(|ratio| {
         let of = ratio.index.clone().unwrap_or_else(|| "geometric mean".into());
