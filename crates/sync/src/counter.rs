@@ -151,6 +151,14 @@ impl<A: Account + Clone> StripedCounter<A> {
         }
     }
 
+    /// The sum of all numbers that were added in the line that threads share, or taken off there.
+    /// For changes by one this is how often they have written it.
+    #[doc(hidden)]
+    pub fn in_shared_line(&self) -> u64 {
+        let Totals { added, taken } = self.shared.read(Ordering::Relaxed);
+        added.wrapping_add(taken)
+    }
+
     /// The totals of all tallies, each read once.
     fn totals(&self, ordering: Ordering) -> Totals {
         let stripes = self.stripes.get().into_iter().flat_map(PerThread::iter);
@@ -218,6 +226,8 @@ mod tests {
             t.join().unwrap();
         }
         assert!(counter.stripes.get().is_some(), "the stripes are tested");
+        let shared = counter.in_shared_line();
+        assert!((STRIPED_FROM..16_000).contains(&shared), "{shared} in the shared line");
         assert_eq!(counter.sum(), (1 + 2 + 3) * 3000 - 4 * 1000);
     }
 
@@ -251,6 +261,7 @@ mod tests {
         });
         assert!(counter.stripes.get().is_none());
         assert_eq!((counter.sum(), counter.snapshot()), (200_000, Some(200_000)));
+        assert_eq!(counter.in_shared_line(), 200_000);
     }
 
     /// One unit moves from thread to thread: each takes it off before the next one adds it, so the

@@ -217,6 +217,13 @@ impl<A: Algorithm> Index<A> {
         PinIndex::pin(self)
     }
 
+    /// The number of inserts and removals that have written the line in which threads count keys
+    /// together. Experiments compare it for different [`Counting`](crate::Counting).
+    #[doc(hidden)]
+    pub fn counted_in_shared_line(&self) -> u64 {
+        self.0.frame().len.in_shared_line()
+    }
+
     /// The lookup of a caller whose guard is of another domain.
     #[cold]
     #[inline(never)]
