@@ -144,7 +144,7 @@ impl Crew {
 
     /// Runs `work` on pinned threads, and `meanwhile` on the calling thread. If the system does not
     /// start all threads, those that it has started do nothing.
-    fn work<T: Send>(
+    pub fn work<T: Send>(
         &self,
         threads: usize,
         work: impl Fn(Share) -> T + Sync,

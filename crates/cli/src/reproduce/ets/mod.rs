@@ -1,14 +1,26 @@
-//! Experiments on contention adapting trees.
+//! Experiments on contention adapting trees, and on the tables of Erlang.
 //!
-//! | module | experiments |
+//! | module | holds |
 //! |---|---|
 //! | `inserts` | ets/5.2 |
 //! | `throughput` | ets/5.3 |
+//! | `ranges` | ets/5.4 |
+//! | `switched` | its series after a switch of the length of ranges |
+//! | `moments` | its facts: base nodes of a range, and recorded histories |
+//! | `counters` | ets/5.5 |
+//! | `subjects` | maps that read ranges |
+//! | `turns` | runs on threads, in turns |
 //! | `erlang` | Erlang's tables, measured by a script |
 
+mod counters;
 pub mod erlang;
 mod inserts;
+mod moments;
+mod ranges;
+mod subjects;
+mod switched;
 mod throughput;
+mod turns;
 
 use super::Experiment;
 use crate::flags::error::Error;
@@ -50,6 +62,8 @@ pub const ALL: &[Experiment] = &[
         ],
         gather: throughput::throughput,
     },
+    ranges::EXPERIMENT,
+    counters::EXPERIMENT,
 ];
 
 /// Erlang for these experiments.
