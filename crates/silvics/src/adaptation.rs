@@ -32,8 +32,8 @@ pub trait Adapts: Lookup {
 
     /// Divides the entries evenly for this number of threads, if the index has a shape that is made
     /// after a load and stays: a [`CaTree`](crate::CaTree) of the build
-    /// [`Fine`](crate::ca::build::Fine). Otherwise it does nothing. It fails, and the shape stays as
-    /// it is, if memory is lacking for the new one beside the old one.
+    /// [`Fine`](crate::ca::build::Fine). Otherwise it does nothing. It fails, and the shape stays
+    /// as it is, if memory is lacking for the new one beside the old one.
     fn divide_for(&mut self, _threads: usize) -> Result<(), AllocError> {
         Ok(())
     }

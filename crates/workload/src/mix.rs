@@ -259,7 +259,7 @@ mod tests {
             let text = format!("{w}/{}/{}/{}/{}", x - w, y - x, z - y, 100 - z);
             let mix: Mix = text.parse().unwrap();
             prop_assert_eq!(mix.to_string().parse::<Mix>(), Ok(mix));
-            prop_assert_eq!(Op::ALL.iter().map(|&op| u32::from(mix.percent(op))).sum::<u32>(), 100);
+            prop_assert_eq!(Op::ALL.iter().map(|&op| mix.share(op)).sum::<u32>(), Mix::WHOLE);
         }
 
         #[test]

@@ -4,10 +4,10 @@
 //!
 //! # How it is driven
 //! Each operation takes the lock once: shared for `get` and `scan`, exclusive for `insert` and
-//! `remove`. A mutex is always exclusive. `insert` goes through the entry API and so leaves a present key as it is. A session
-//! keeps nothing between calls, because a kept lock would exclude the other threads. Byte strings
-//! are `Vec<u8>`, made before the lock is taken and, if the API allows it, dropped after its
-//! release.
+//! `remove`. A mutex is always exclusive. `insert` goes through the entry API and so leaves a
+//! present key as it is. A session keeps nothing between calls, because a kept lock would exclude
+//! the other threads. Byte strings are `Vec<u8>`, made before the lock is taken and, if the API
+//! allows it, dropped after its release.
 //!
 //! The locks are `parking_lot`'s, which are fair now and then, so that readers cannot keep a writer
 //! out for ever; that of `std` gives no such promise.

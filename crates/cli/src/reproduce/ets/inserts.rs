@@ -14,7 +14,6 @@ use crate::reproduce::lab::Lab;
 use silvics::ca::build::{Adaptive, Avl, AvlCoarse, Build};
 use silvics::{Adapts, AllocError, CaTree, Lookup, Options, OrderedIndex, Pooled};
 use std::sync::Barrier;
-use std::thread;
 use std::time::Instant;
 
 const KEYS: usize = 4_000_000;
@@ -102,16 +101,9 @@ fn filled<B: Build>(keys: u64, threads: usize) -> Result<(Tree<B>, f64), Error> 
         }
         Ok((begun, Instant::now()))
     };
-    let laps: Vec<_> = thread::scope(|scope| {
-        let start = |thread| scope.spawn(move || insert(thread));
-        let started: Vec<_> = (0..threads as u64).map(start).collect();
-        started.into_iter().map(|thread| thread.join()).collect()
-    });
-    let mut times = Vec::new();
-    for lap in laps {
-        let lap = lap.map_err(|_| Error::Panicked { index: "ca-tree".into() })?;
-        times.push(lap.map_err(out_of_memory)?);
-    }
+    let laps = Crew::new().work(threads, |share| insert(share.thread as u64), || ());
+    let laps = laps.map_err(|failure| failure.of("ca-tree"))?;
+    let times: Vec<_> = laps.into_iter().collect::<Result<_, _>>().map_err(out_of_memory)?;
     let begun = times.iter().map(|(begun, _)| *begun).min();
     let ended = times.iter().map(|(_, ended)| *ended).max();
     let seconds = begun.zip(ended).map_or(0.0, |(begun, ended)| (ended - begun).as_secs_f64());
@@ -198,10 +190,12 @@ impl Times {
             .iter()
             .filter_map(|filled| filled.iter().filter_map(|filled| filled.splits).max())
             .collect();
-        let mut found = format!("{} s", shown.join(", "));
-        if !splits.is_empty() {
-            found += &format!("; at most {splits:?} splits");
-        }
+        let shown = shown.join(", ");
+        let found = if splits.is_empty() {
+            format!("{shown} s")
+        } else {
+            format!("{shown} s; at most {splits:?} splits")
+        };
         let what = format!("{}: time with {THREADS:?} threads", self.table.name);
         Evidence::noted(Level::Clock, what, found)
     }
