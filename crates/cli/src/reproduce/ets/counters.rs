@@ -32,7 +32,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cannot_show: &[
         "the counter of memory: pools here count the memory that they take from the system, and \
          no single entry",
-        "many schedulers: on few cores, threads hardly compete for the line of a single counter",
+        "the effect for many schedulers: this needs a machine with many cores",
     ],
     gather,
 };
