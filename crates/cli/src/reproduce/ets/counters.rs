@@ -24,7 +24,7 @@ use std::time::Instant;
 pub const EXPERIMENT: Experiment = Experiment {
     name: "ets/5.5",
     title: "decentralized counters",
-    source: "Erlang/OTP pull requests 2190 and 2229, 2019 and 2020",
+    source: "Erlang/OTP pull requests 2190 and 2229",
     machine: "haswell",
     claim: "counting entries and memory on a line for each scheduler takes the write of a shared \
             line out of each insert and removal, so that these scale; an exact count then needs a \
