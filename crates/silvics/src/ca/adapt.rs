@@ -34,6 +34,9 @@ use silvics_sync::backoff::Backoff;
 use silvics_sync::version::VersionLock;
 use std::cmp::Ordering;
 
+/// The tries of a base node without entries to be joined, while locks are not free.
+const JOIN_TRIES: u32 = 1000;
+
 /// The lock of a route node that the caller has. Dropping it unlocks.
 struct RouteHold<'g>(&'g VersionLock);
 
@@ -132,11 +135,13 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
     }
 
     /// Joins a base node that has lost its last entry, unless it gets one. Perhaps no operation
-    /// ever comes to it again. Returns whether it is gone, or has an entry.
+    /// ever comes to it again. Returns whether it is gone, or has an entry. If the locks that it
+    /// tries are never free, as readers of a neighbour may have shares of its lock at all times, it
+    /// gives up: the base node stays, as without memory.
     #[cold]
     pub(super) fn join_empty<'g>(&'g self, way: &Way<'g, K>, guard: &'g Guard) -> bool {
         let mut backoff = Backoff::new();
-        loop {
+        for _ in 0..JOIN_TRIES {
             let Some((hold, _)) = Hold::new::<B>(way.base) else { return true };
             if !way.base.get().container.word().is_none() {
                 return true;
@@ -147,6 +152,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
                 Joined::Busy => backoff.wait(),
             }
         }
+        false
     }
 
     /// Takes a part off the statistics of a random base node, if its lock is free.

@@ -1,5 +1,7 @@
 //! The builds of the tree: the limits at which it adapts, its locks and its containers.
 
+use std::marker::PhantomData;
+
 #[cfg(not(any(silvics_loom, silvics_shuttle)))]
 use silvics_sync::atomic::{AtomicU64, Ordering};
 
@@ -97,23 +99,27 @@ pub trait Build: Send + Sync + 'static {
     /// The container of a base node.
     const FORM: Form = Form::Blocks;
 
-    /// Limits that contradict each other do not compile, and neither does an AVL tree whose readers
-    /// have no lock.
-    #[doc(hidden)]
-    const SOUND: () = {
-        assert!(Self::LIMITS.are_sound(), "the limits contradict each other");
-        assert!(
-            !matches!((Self::FORM, Self::LOCK), (Form::Avl, Lock::Version)),
-            "readers of an AVL tree need a lock"
-        );
-    };
-
     /// This is added to the statistics of a base node after its write with this number. Tests force
     /// splits and joins by it.
     #[doc(hidden)]
     fn nudge(_write: u64) -> i64 {
         0
     }
+}
+
+/// The check of a build. It is not part of [`Build`], which any crate may implement.
+pub(crate) struct Sound<B>(PhantomData<B>);
+
+impl<B: Build> Sound<B> {
+    /// Limits that contradict each other do not compile, and neither does an AVL tree whose readers
+    /// have no lock.
+    pub(crate) const CHECKED: () = {
+        assert!(B::LIMITS.are_sound(), "the limits contradict each other");
+        assert!(
+            !matches!((B::FORM, B::LOCK), (Form::Avl, Lock::Version)),
+            "readers of an AVL tree need a lock"
+        );
+    };
 }
 
 /// A tree that adapts as the tables of ETS do.
@@ -135,7 +141,7 @@ impl Build for Coarse {
 
 /// A tree whose base nodes stay as [`CaTree::divide`](crate::CaTree::divide) or
 /// [`Adapts::divide_for`](crate::Adapts::divide_for) has made them, 64 for each thread. Until then
-/// it has one.
+/// it has one. Only base nodes without entries are joined, by calls that look for an end.
 #[derive(Debug)]
 pub struct Fine;
 

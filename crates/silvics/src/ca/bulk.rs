@@ -94,6 +94,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
         let mut fresh = Fresh::new(&self.objects, May::Flush(&guard));
         let base = Self::base_of_entries(&mut fresh, entries)?;
         fresh.linked();
+        self.changes.count_division(self.adaptation(&guard).base_nodes.len(), 1);
         let old = self.root.word();
         self.root.link(base);
         // SAFETY: access is exclusive, and the objects of the empty tree are no longer linked.

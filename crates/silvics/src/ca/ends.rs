@@ -136,8 +136,9 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
         loop {
             let way = self.way_to_end::<LAST>(guard);
             let is_empty = way.base.get().container.word().is_none();
-            // An empty base node is left over from a time without memory for a join.
-            if is_empty && B::ADAPTS && way.parent.is_some() && self.join_empty(&way, guard) {
+            // An empty base node is left over from a time without memory for a join, or the build
+            // does not adapt. The walk below would lock it each time.
+            if is_empty && way.parent.is_some() && self.join_empty(&way, guard) {
                 continue;
             }
             let Some((hold, contended)) = Hold::new::<B>(way.base) else { continue };
@@ -153,23 +154,46 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
         }
     }
 
-    /// Goes on from a base node that the caller has locked. All before it are empty, and locked.
+    /// Goes on from a base node that the caller has locked. Those that it leaves are empty, and
+    /// stay locked until it ends.
     fn end_from<'g, const LAST: bool, T>(
         &'g self,
-        way: Way<'g, K>,
-        hold: Hold<'g>,
-        contended: bool,
+        mut way: Way<'g, K>,
+        mut hold: Hold<'g>,
+        mut contended: bool,
         guard: &'g Guard,
         take: &mut impl FnMut(&Way<'g, K>) -> Option<T>,
     ) -> Ended<'g, K, T> {
-        if let Some(found) = take(&way) {
-            return Ended::Found(found, way, hold, contended);
+        let mut empty: Vec<Hold<'g>> = Vec::new();
+        loop {
+            if let Some(found) = take(&way) {
+                return Ended::Found(found, way, hold, contended);
+            }
+            let bound = match way.bound(!LAST) {
+                Ok(Some(bound)) => bound,
+                Ok(None) => return Ended::Empty,
+                Err(Torn) => return Ended::Busy,
+            };
+            // Without memory for the list, the walk begins again, and first tries to join.
+            if empty.try_reserve(1).is_err() {
+                return Ended::Busy;
+            }
+            empty.push(hold);
+            let Some((next, next_hold, waited)) = self.beyond::<LAST>(bound, guard) else {
+                return Ended::Busy;
+            };
+            (way, hold, contended) = (next, next_hold, waited);
+            fence(Fence::SeqCst); // LP, as in `collect.rs`
         }
-        let bound = match way.bound(!LAST) {
-            Ok(Some(bound)) => bound,
-            Ok(None) => return Ended::Empty,
-            Err(Torn) => return Ended::Busy,
-        };
+    }
+
+    /// The base node beyond a bound, locked, and whether its lock was not free. Nothing if it is
+    /// obsolete, or if the caller, who walks down, would have to wait.
+    fn beyond<'g, const LAST: bool>(
+        &'g self,
+        bound: K::Slot,
+        guard: &'g Guard,
+    ) -> Option<(Way<'g, K>, Hold<'g>, bool)> {
         // SAFETY: R2: the bound was read under the guard.
         let probe = unsafe { K::probe_slot(bound) };
         let next = self.way(
@@ -179,13 +203,8 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
             },
             guard,
         );
-        let next_hold = if LAST {
-            Hold::attempt::<B>(next.base).map(|hold| (hold, false))
-        } else {
-            Hold::new::<B>(next.base)
-        };
-        let Some((next_hold, contended)) = next_hold else { return Ended::Busy };
-        fence(Fence::SeqCst); // LP, as in `collect.rs`
-        self.end_from::<LAST, T>(next, next_hold, contended, guard, take)
+        let (hold, waited) =
+            if LAST { (Hold::attempt::<B>(next.base)?, false) } else { Hold::new::<B>(next.base)? };
+        Some((next, hold, waited))
     }
 }

@@ -99,16 +99,18 @@
 //! that of a writer the load that finds no reader inside: until then, readers may take effect that
 //! see nothing of what the writer does. With several base nodes, it is the fence for both.
 //!
-//! Each of these points is a `SeqCst` access of the lock of one base node, or a `SeqCst` fence (see
-//! `collect.rs`), so they are in one order. If two calls have the same key, the one whose point is
-//! later sees what the earlier one has done: both use one base node, or the later uses one that was
-//! split from it or joined with it.
+//! Each of these points is a `SeqCst` access of the lock of one base node or of its count of
+//! readers, or a `SeqCst` fence (see `collect.rs`), so they are in one order. If two calls have the
+//! same key, the one whose point is later sees what the earlier one has done: both use one base
+//! node, or the later uses one that was split from it or joined with it.
 //!
 //! # Progress and reclamation
 //! Operations on a base node wait for the writer that has its lock. Base nodes are locked in
 //! ascending order, shares included, or without waiting; locks of route nodes are taken after
 //! those, upwards. There is no deadlock. An atomic read of a range takes the locks of all its base
-//! nodes only if writers have disturbed it twice; an update of a range always does. Splits and
+//! nodes only if writers have disturbed it twice; an update of a range always does. Under
+//! readers–writer locks, an operation that only tries a lock may do so for as long as there are
+//! always readers inside: `last` and `pop_last` beside an empty last base node. Splits and
 //! joins need memory, and do not take place without.
 //!
 //! # Complexity and footprint
@@ -165,7 +167,7 @@ use crate::frame::{
 };
 use crate::memory::Memory;
 use crate::update::Update;
-use build::{Adaptive, Build};
+use build::{Adaptive, Build, Sound};
 use objects::{Fresh, May, Objects};
 use observe::Changes;
 use silvics_layout::NodeLayout;
@@ -214,7 +216,7 @@ unsafe impl<K: CaKey + ?Sized, P: Placement, B: Build> Algorithm for Ca<K, P, B>
     const OBJECTS: &'static [NodeLayout] = objects::kinds::<K, B>();
 
     fn new(frame: Frame) -> Result<Self, AllocError> {
-        let () = B::SOUND;
+        let () = Sound::<B>::CHECKED;
         let objects = Objects::new(frame)?;
         let guard = objects.frame().domain.pin();
         let mut fresh = Fresh::new(&objects, May::Flush(&guard));

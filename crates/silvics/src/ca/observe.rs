@@ -41,7 +41,7 @@ impl Changes {
     }
 
     /// Counts a change of the number of base nodes as joins of all, and splits.
-    pub(super) fn count_division(&self, before: usize, now: usize) {
+    pub(crate) fn count_division(&self, before: usize, now: usize) {
         self.joins.fetch_add(before as u64 - 1, Ordering::Relaxed);
         self.splits.fetch_add(now as u64 - 1, Ordering::Relaxed);
     }

@@ -2,9 +2,10 @@
 //!
 //! # Algorithm
 //! ```text
-//! a walk takes some entries of a leaf at a time, without the lock: it reads the version of the base
-//!     node, then the entries, and validates. If a writer has come in between, it begins again at
-//!     the next key; after some attempts it takes the lock
+//! a walk takes some entries of a leaf at a time. With version locks it reads the version of the
+//!     base node, then the entries, and validates. If a writer has come in between, it begins again
+//!     at the next key; after some attempts it takes the lock. With other locks it takes the lock,
+//!     or a share of it, for each of these parts
 //! behind the last entry of a leaf, it goes on at the nearest bound that it has passed on the way
 //! ```
 //! The entries that it takes together were the container's at one moment. Two such moments may be

@@ -303,3 +303,27 @@ fn ranges_among_transfers_keep_the_sum() {
     transfers_keep_the_sum::<SharedRestless>();
     transfers_keep_the_sum::<SpinRestless>();
 }
+
+/// Base nodes that lost their entries are joined by the search for an end, whatever the build: a
+/// walk over as many would lock them all.
+#[test]
+fn ends_beside_many_empty_base_nodes() {
+    const KEYS: u64 = if cfg!(miri) { 50 } else { 20_000 };
+    fn emptied() -> CaTree<u64, Pooled, Fine> {
+        let mut tree = CaTree::with_options(&Options::default()).unwrap();
+        let entries: Vec<(u64, u64)> = (0..KEYS).map(|key| (key, key)).collect();
+        tree.bulk_load(&entries).unwrap();
+        assert_eq!(tree.divide(KEYS as usize), Ok(KEYS as usize));
+        for key in 0..KEYS {
+            assert_eq!(tree.pin().remove(key), Ok(Some(key)));
+        }
+        tree
+    }
+    assert_eq!(emptied().pin().first(), None);
+    assert_eq!(emptied().pin().last(), None);
+    assert_eq!(emptied().pin().pop_first(), Ok(None));
+    let mut tree = emptied();
+    tree.bulk_load(&[(1, 1), (2, 2)]).unwrap();
+    let shape = tree.pin().adaptation();
+    assert_eq!((shape.base_nodes.len(), shape.splits), (1, shape.joins), "{shape:?}");
+}

@@ -7,6 +7,7 @@ use crate::ca::bulk::{check_sorted, container_of};
 use crate::ca::key::CaKey;
 use crate::ca::objects::{Fresh, May};
 use crate::error::BulkLoadError;
+use crate::frame::Adapting;
 use silvics_pool::Placement;
 
 impl<K: CaKey + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
@@ -24,6 +25,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
         let container = container_of(entries, &mut fresh)?;
         let base = new_base(&mut fresh, Base::new(container, 0, 0))?;
         fresh.linked();
+        self.changes.count_division(self.adaptation(&guard).base_nodes.len(), 1);
         let old = self.root.word();
         self.root.link(base);
         // SAFETY: access is exclusive, and the objects of the empty tree are no longer linked.

@@ -184,7 +184,7 @@ mod walk;
 
 pub use scan::Range;
 
-use crate::ca::build::{Adaptive, Build};
+use crate::ca::build::{Adaptive, Build, Sound};
 use crate::ca::key::CaKey;
 use crate::ca::objects::{self, Fresh, May, Objects};
 use crate::ca::observe::Changes;
@@ -262,7 +262,7 @@ unsafe impl<K: CaKey + ?Sized, P: Placement, B: Build> Algorithm for Lfca<K, P, 
     const OBJECTS: &'static [NodeLayout] = objects::kinds::<K, Free>();
 
     fn new(frame: Frame) -> Result<Self, AllocError> {
-        let () = B::SOUND;
+        let () = Sound::<B>::CHECKED;
         let objects = Objects::new(frame)?;
         let guard = objects.frame().domain.pin();
         let mut fresh = Fresh::new(&objects, May::Flush(&guard));
