@@ -29,7 +29,7 @@
 //!     on: (the state after it, the open calls that are not in it)
 //! ```
 //! A *way* is a state of the map, and the open calls that have not taken effect in it. Each way is
-//! visited once per return.
+//! visited once per return; key by key (departure 5), again if it may go on from a lesser key.
 //!
 //! # Departures
 //! 1. **Demands.** A call with an answer is turned into a `Step` of `call.rs`. It demands a state

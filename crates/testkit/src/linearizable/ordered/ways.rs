@@ -3,7 +3,7 @@
 use super::call::{Step, depend};
 use super::state::{Base, Differences, State, put};
 use super::{Numbered, OPEN_ALWAYS, WAYS_MAX};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::cell::Cell;
 
@@ -273,7 +273,8 @@ impl<'a> Search<'a> {
         budget: &mut u64,
     ) -> Result<(), Limit> {
         let mut left: Vec<(Way, u32)> = waiting.into_iter().map(|way| (way, 0)).collect();
-        let mut visited: FxHashSet<(Way, u32)> = left.iter().cloned().collect();
+        // The least key from which each way was gone on with.
+        let mut visited: FxHashMap<Way, u32> = left.iter().cloned().collect();
         while let Some((way, from)) = left.pop() {
             self.works(1 + way.open.len());
             spend(budget, self.work.take())?;
@@ -288,12 +289,12 @@ impl<'a> Search<'a> {
                 let from = own.only_key().filter(|_| by_key).unwrap_or(0);
                 if !after.open.contains(&self.call) {
                     found.insert(after); // the call was a read that is right now
-                } else if after.differs != way.differs && self.serves(open, &way, &after, from) {
-                    let after = (after, from);
-                    if !visited.contains(&after) {
-                        visited.insert(after.clone());
-                        left.push(after);
-                    }
+                } else if after.differs != way.differs
+                    && self.serves(open, &way, &after, from)
+                    && visited.get(&after).is_none_or(|before| from < *before)
+                {
+                    visited.insert(after.clone(), from);
+                    left.push((after, from));
                 }
             }
             if visited.len().max(found.len()) > WAYS_MAX {
