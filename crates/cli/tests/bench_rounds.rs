@@ -52,8 +52,7 @@ fn mixes_that_grow_or_shrink_begin_with_a_fresh_index() {
     }
 }
 
-/// Scans of all entries have no length. All others read as many entries as asked for, but for those
-/// that begin near the end.
+/// Scans of all entries have no length.
 #[test]
 fn scans_go_on_by_range_by_key_or_over_everything() {
     for index in ["ca-tree", "map"] {

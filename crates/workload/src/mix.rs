@@ -172,7 +172,10 @@ impl fmt::Display for MixError {
                  percent with up to {DECIMALS} decimals: write for example 90/5/5 or 79.99/10/10/0.01"
             ),
             Self::Sum { text, sum } => {
-                let sum = Percent(*sum);
+                let sum = match *sum {
+                    u64::MAX => String::from("too much"),
+                    sum => Percent(sum).to_string(),
+                };
                 write!(f, "`{text}` sums to {sum}: choose shares in percent that sum to 100")
             }
         }

@@ -293,6 +293,30 @@ fn a_growing_run_ends_when_few_keys_are_left() {
     }
 }
 
+/// Scans read as many entries as asked for, unless they begin near the end.
+#[test]
+fn scans_read_what_was_asked_for() {
+    let (traffic, crew) = (traffic::<u64>(Dist::Uniform, 20_000), Crew::new());
+    let mut subject = Model::with(Fault::None);
+    subject.load(&traffic, Reuse::Yes, &crew).unwrap();
+    for (scan_by, entries) in [(ScanBy::Range, 7), (ScanBy::Next, 7), (ScanBy::Whole, 10_000)] {
+        let spec = RunSpec {
+            mix: "0/0/0/100".parse().unwrap(),
+            batch: 1,
+            scan_by,
+            scan_length: 7,
+            threads: 2,
+            time: Duration::from_millis(20),
+            number: 0,
+            window: traffic.choice.start(),
+            growth: None,
+        };
+        let tally = subject.run(&traffic, &spec, &crew).unwrap().tally;
+        let (least, most) = (entries * tally.ops * 99 / 100, entries * tally.ops);
+        assert!((least..=most).contains(&tally.scanned), "{scan_by}: {tally:?}");
+    }
+}
+
 #[test]
 fn an_index_that_does_nothing_is_driven() {
     fn drives<K: BenchKey + ?Sized>() {

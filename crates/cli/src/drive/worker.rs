@@ -385,7 +385,7 @@ impl<'a, K: BenchKey + ?Sized, S: Session<Key = K>> Driver<'a, K, S> {
     fn scan(&mut self, run: &Run<'_, 'a, K>) -> Result<(), Failure> {
         let limit = match self.scan_by {
             ScanBy::Range => self.scan_length,
-            ScanBy::Whole => usize::MAX,
+            ScanBy::Whole => K::len(self.space), // no index has more keys
             ScanBy::Next => return self.scan_by_next(run),
         };
         for &(from, _) in run.entries {

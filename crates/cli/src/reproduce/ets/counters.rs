@@ -244,7 +244,11 @@ fn speeds(kind: Kind, threads: usize, rounds: Rounds) -> Result<Evidence, Error>
         kind.name(),
         crate::flags::units::plural(threads)
     );
-    let line = Evidence::faster(what, "scales", ratio(&samples[1], &samples[0]));
+    let ratio = ratio(&samples[1], &samples[0]);
+    let line = match threads {
+        1 => Evidence::no_slower(what, ratio),
+        _ => Evidence::faster(what, "scales", ratio),
+    };
     let [single, striped] = [0, 1].map(|at| median(&samples[at]) / 1e6);
     Ok(line.with(&format!("(M/s: single {single:.2}, striped {striped:.2})")))
 }

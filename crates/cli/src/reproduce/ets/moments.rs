@@ -123,6 +123,10 @@ fn used_by_reads(seed: u64) -> Result<Evidence, Error> {
         guard.repin();
     }
     let before = used(&tree, &guard);
+    if before < PARTS {
+        let what = format!("it has {before} base nodes, and must have {PARTS}");
+        return Err(Error::Wrong { index: LFCA.into(), what });
+    }
     let read = |guard: &Guard| tree.collect_range(.., guard).map(|_| ());
     let found = until_joined(&tree, &mut guard, read).map_err(&failed)?;
     let what = format!("{LFCA}: base nodes that a read of all entries uses, after joins");
