@@ -203,6 +203,8 @@ impl<I: Subject + ?Sized> AtLimit<I> {
 
     /// Removes half of the entries, and fails unless many of them can be added again. Neighbours go
     /// together: an object of several entries may need memory to become smaller, and there is none.
+    /// They are few in a build that splits by chance: its memory is in slabs of objects that are as
+    /// small as its parts were before.
     fn remove_and_refill(&mut self) -> Outcome {
         let keys = self.model.keys().enumerate().filter(|(at, _)| at / 8 % 2 == 0);
         let keys: Vec<_> = keys.map(|(_, key)| key.clone()).collect();
@@ -223,7 +225,7 @@ impl<I: Subject + ?Sized> AtLimit<I> {
             }
         }
         settle(&*self.index);
-        let wanted = removed.len() / 4;
+        let wanted = removed.len() / 8;
         let mut added = 0;
         for (at, key) in removed.iter().enumerate() {
             // A refused writer has sealed its garbage, which is free some pins later.
