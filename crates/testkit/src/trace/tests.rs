@@ -229,6 +229,9 @@ fn a_wrong_key_is_found_where_the_ends_are_undecided() {
     events.extend((0..18).map(|key| event(key as usize, (100, 200), remove(key))));
     let first = OrderedOp::End { verb: EndVerb::First, found: None };
     events.push(event(18, (110, 120), first));
+    // Beside another call on all keys, the search does not go key by key.
+    let found = Some((TraceKey::Word(17), 1));
+    events.push(event(20, (105, 150), OrderedOp::End { verb: EndVerb::First, found }));
     events.push(event(19, (300, 310), point(7, Op::Get { found: Some(5) })));
     let verdict = Trace { events }.judge();
     assert!(matches!(verdict, Verdict::Violation(violation) if violation.on.contains('7')));
