@@ -91,6 +91,36 @@ fn lookups_of_a_fixed_tree_read_a_word_less() {
     assert!(cannot.contains("prefetch") && cannot.contains("loads of a node"), "{report:#}");
 }
 
+/// One thread joins what threads or a division have made.
+#[test]
+fn base_nodes_are_joined_by_one_thread() {
+    let report = confirmed("ets/5.2", "20k", "facts", 1);
+    assert_eq!(line(&report, "base nodes, after at most")["value"], 1.0, "{report:#}");
+}
+
+#[test]
+fn ranges_join_base_nodes_and_their_histories_are_right() {
+    let report = confirmed("ets/5.4", "20k", "facts", 4);
+    assert_eq!(line(&report, "an update of all entries")["value"], 1.0, "{report:#}");
+}
+
+#[test]
+fn striped_counts_write_no_shared_line() {
+    let report = confirmed("ets/5.5", "20k", "facts", 8);
+    assert_eq!(line(&report, "words, single: writes of the shared line")["value"], 1.0);
+    assert_eq!(line(&report, "words, striped: writes of the shared line")["value"], 0.0);
+}
+
+/// Debug builds are slow, so the times say nothing here; but each table has its line.
+#[test]
+fn tables_are_filled_in_turns() {
+    let report = quick(&["ets/5.2", "--keys", "5k", "--level", "clock"]);
+    for table in ["ca-tree:avl-coarse: time", "ca-tree:avl: time", "ca-tree: time"] {
+        assert_eq!(line(&report, table)["decides"], false);
+    }
+    assert_eq!(decisive(&report).len(), 4, "{report:#}");
+}
+
 /// The purpose of the command: each finding is named for the build that has it, and not for its
 /// remedy.
 #[test]

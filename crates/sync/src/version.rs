@@ -42,7 +42,7 @@
 //!
 //! | site | ordering | pairs with | why |
 //! |---|---|---|---|
-//! | `enter` addition, then load of the lock | `SeqCst` | `lock` CAS, then load of the count | of a reader and a writer, at least one sees the other |
+//! | `enter` addition, then load of the lock | `SeqCst` | `lock` CAS, then load of the count | one sees the other |
 //! | `enter` load of the lock | as Acquire | `unlock` Release | the reader sees what the last writer has done |
 //! | `leave` subtraction | Release | load of the count, as Acquire | the reader has read before the writer writes |
 //! | `enter` subtraction | Relaxed | – | this reader has read nothing |

@@ -78,14 +78,17 @@
 //! | word | site | ordering | pairs with | why |
 //! |---|---|---|---|---|
 //! | lock of a base node | as [`VersionLock`](silvics_sync::version::VersionLock); taking it and reading its version are `SeqCst` | | each other | linearization points, see below |
-//! | readers of a base node | as [`Readers`](silvics_sync::version::Readers) | | | with the lock, it is a readers–writer lock |
+//! | readers of a base node | as [`Readers`](silvics_sync::version::Readers) | | | a readers–writer lock |
 //! | fields of container nodes | all | Relaxed | – | the lock orders them: a reader validates |
 //! | children of container nodes, containers | load, store | Acquire, Release | each other | the object behind is initialised |
 //! | root, children of route nodes | load, store | Acquire, Release | each other | likewise; an old word leads to an obsolete base node |
-//! | statistics, writes | all | Relaxed | – | they change under the lock, statistics also under a share, by exchanges; `adaptation` reads them without, as numbers that lead to nothing |
+//! | statistics, writes | all | Relaxed | – | numbers that lead to no other data, see below |
 //! | counts of splits and joins | all | Relaxed | – | they lead to no other data |
 //! | – | fence of an operation on several base nodes | `SeqCst` | locks | linearization point, see `collect.rs` |
 //! | bounds of route nodes, keys' objects | load; plain reads | Relaxed | – | they never change; the word that leads to them publishes them |
+//!
+//! Statistics change under the lock, or by exchanges under a share of it. `adaptation` reads them
+//! without either.
 //!
 //! # Linearization points
 //! | method, outcome | point |

@@ -111,11 +111,15 @@
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |
 //! |---|---|---|---|---|
-//! | root, children of route nodes | load, exchange | `SeqCst`; Release and Acquire under exclusive access | each other | the object behind is initialised; linearization points of several base nodes are in one order |
+//! | root, children of route nodes | load, exchange | `SeqCst` | each other | linearization points are in one order |
 //! | state of a join | load, exchange | `SeqCst` | each other | a reader that finds a place past the parent also finds the join committed |
 //! | children of container nodes | load, store | Acquire, Release | each other | as in `ca`; the exchange of the place publishes all that was made before |
 //! | fields of container nodes | all | Relaxed | – | they do not change after the exchange that publishes them |
 //! | statistics | all | Relaxed | – | a guide: every value is a right one |
+//!
+//! The object behind a place is initialised before the exchange. Under exclusive access
+//! (`bulk_load`), a place is stored with Release and loaded with Acquire, as no other thread has an
+//! order to see.
 //!
 //! # Linearization points
 //! | method, outcome | point |

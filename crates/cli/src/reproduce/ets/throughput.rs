@@ -202,3 +202,49 @@ fn least(
     let all: Vec<String> = ratios.iter().map(ratio).collect();
     Evidence::clock(&what, expected, *least).with(&format!("(threads {})", all.join(", ")))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reproduce::evidence::Verdict;
+    use silvics_workload::{Mix as Shares, Op};
+
+    /// The names are the script's; the shares are ours, in another order.
+    #[test]
+    fn names_and_shares_are_of_one_mix() {
+        for mix in &MIXES {
+            let shares: Shares = mix.shares.parse().unwrap();
+            let [lookups, inserts, removals, scans, _] = Op::ALL.map(|op| shares.share(op));
+            let (calls, other) = match mix.name.split_once(':') {
+                None => (mix.name, None),
+                Some((calls, other)) => (calls, Some(other)),
+            };
+            let of_script = |text: &str| (text.parse::<f64>().unwrap() * 1e4).round() as u32;
+            let calls: Vec<u32> = calls.split('/').map(of_script).collect();
+            assert_eq!(calls[..3], [inserts, removals, lookups], "{}", mix.name);
+            assert_eq!(calls.get(3).copied().unwrap_or(0), scans, "{}", mix.name);
+            assert_eq!(mix.writes(), inserts > 0, "{}", mix.name);
+            let (by, length) = match other {
+                None => continue,
+                Some("selectAll") => (ScanBy::Whole, "1"),
+                Some("partial_select1000") => (ScanBy::Range, "500"),
+                Some(next) => (ScanBy::Next, next.strip_prefix("nextseq").unwrap()),
+            };
+            assert_eq!((mix.scan_by, mix.scan_length), (by, length), "{}", mix.name);
+        }
+    }
+
+    #[test]
+    fn the_least_ratio_decides_and_none_is_missing() {
+        let interval = |median| Interval { median, low: median, high: median };
+        let line = |ratios: &[(usize, Interval)]| {
+            least(&MIXES[0], ("a", "b"), Expected::AtLeast(0.8, 0.4), ratios)
+        };
+        let seen = line(&[(1, interval(1.2)), (2, interval(0.5)), (4, interval(0.9))]);
+        assert_eq!((seen.value, seen.verdict), (Some(0.5), Verdict::NotSeen));
+        assert!(seen.found.contains("1: 1.20, 2: 0.50, 4: 0.90"), "{}", seen.found);
+        assert_eq!(line(&[(1, interval(0.8))]).verdict, Verdict::Confirmed);
+        assert_eq!(line(&[(1, interval(0.3))]).verdict, Verdict::Contradicted);
+        assert_eq!(line(&[]).verdict, Verdict::CannotBeShown);
+    }
+}
