@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 #[cfg(not(any(silvics_loom, silvics_shuttle)))]
-use silvics_sync::atomic::{AtomicU64, Ordering};
+use std::cell::Cell;
 
 /// The limits at which a tree adapts. All numbers are those of ETS (`erl_db_catree.c` of
 /// Erlang/OTP) and of the authors' Java code; `range` is that of the lock-free tree.
@@ -220,12 +220,15 @@ fn draw(write: u64) -> u64 {
     [2, 0, 2, 1][write as usize % 4]
 }
 
-/// A number below eight, without a pattern.
+/// A number below eight, without a pattern. Each thread begins anew, so that a test of one thread
+/// repeats.
 #[cfg(not(any(silvics_loom, silvics_shuttle)))]
 fn draw(_write: u64) -> u64 {
-    static DRAWS: AtomicU64 = AtomicU64::new(1);
+    std::thread_local! {
+        static DRAWS: Cell<u64> = const { Cell::new(1) };
+    }
+    let n = DRAWS.replace(DRAWS.get() + 1);
     // The finaliser of SplitMix64.
-    let n = DRAWS.fetch_add(1, Ordering::Relaxed); // Relaxed: only the number counts
     let n = (n ^ n >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let n = (n ^ n >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
     (n ^ n >> 31) % 8

@@ -203,12 +203,15 @@ impl<I: Subject + ?Sized> AtLimit<I> {
 
     /// Removes half of the entries, and fails unless many of them can be added again. Neighbours go
     /// together: an object of several entries may need memory to become smaller, and there is none.
-    /// They are few in a build that splits by chance: its memory is in slabs of objects that are as
-    /// small as its parts were before.
+    /// If the index has objects of many sizes, its slabs of one size cannot take those of another:
+    /// what is freed can be lost among them if it is less than what was lost when it was full.
     fn remove_and_refill(&mut self) -> Outcome {
         let keys = self.model.keys().enumerate().filter(|(at, _)| at / 8 % 2 == 0);
         let keys: Vec<_> = keys.map(|(_, key)| key.clone()).collect();
         let mut removed = Vec::new();
+        let full = live_bytes(&*self.index);
+        // The bytes that a full index has in slabs and cannot use, as they are of other sizes.
+        let unusable = self.index.bytes().saturating_sub(full);
         for key in keys {
             let old = self.model[&key];
             // Some structures allocate to remove, and may have to wait until garbage is freed.
@@ -225,7 +228,8 @@ impl<I: Subject + ?Sized> AtLimit<I> {
             }
         }
         settle(&*self.index);
-        let wanted = removed.len() / 8;
+        let freed = full.saturating_sub(live_bytes(&*self.index));
+        let wanted = removed.len() / 4;
         let mut added = 0;
         for (at, key) in removed.iter().enumerate() {
             // A refused writer has sealed its garbage, which is free some pins later.
@@ -242,11 +246,20 @@ impl<I: Subject + ?Sized> AtLimit<I> {
             "nothing can be removed at the limit"
         );
         ensure!(
-            added >= wanted || removed.len() < 2 * few,
-            "{} entries were removed, and only {added} can be added again",
+            added >= wanted || removed.len() < 2 * few || freed < unusable,
+            "{} entries were removed, and only {added} can be added again; {freed} bytes were freed, \
+             and a full index cannot use {unusable}",
             removed.len()
         );
         Ok(())
+    }
+}
+
+/// The bytes of all objects in pools; all bytes of an index without pools.
+fn live_bytes<I: Subject + ?Sized>(index: &I) -> usize {
+    match &index.pool_stats()[..] {
+        [] => index.bytes(),
+        pools => pools.iter().map(|pool| pool.live_bytes).sum(),
     }
 }
 
