@@ -79,8 +79,8 @@ fn a_trace_has_every_run_with_its_configuration() {
 
 #[test]
 fn a_build_that_does_not_split_has_one_base_node() {
-    let args = ["--index", "ca-tree:coarse", "--keys", "1k", "--key-type", "bytes"];
-    let (trace, _) = traced(&[&args[..], &["--placement", "shared"]].concat());
+    let args = ["--index", "ca-tree:coarse", "--keys", "1k", "--placement", "shared"];
+    let (trace, _) = traced(&args);
     for traced in array(&trace, "runs") {
         for sample in array(traced, "samples") {
             assert_eq!(

@@ -415,13 +415,8 @@ macro_rules! for_each_structure {
                     }
                 }
                 {
-                    ident: coarse, name: "coarse", oversights: [],
-                    runs: suite, faults: scans,
-                    types: {
-                        u64_keys: $crate::CaTree<u64, $crate::Pooled, $crate::ca::build::Coarse>,
-                        u128_keys: $crate::CaTree<u128, $crate::Pooled, $crate::ca::build::Coarse>,
-                        byte_keys: $crate::CaTree<[u8], $crate::Pooled, $crate::ca::build::Coarse>,
-                    }
+                    ident: coarse, name: "coarse", oversights: [], runs: suite, faults: none,
+                    types: { u64_keys: $crate::CaTree<u64, $crate::Pooled, $crate::ca::build::Coarse>, }
                 }
                 {
                     ident: fine, name: "fine", oversights: [], runs: suite, faults: none,

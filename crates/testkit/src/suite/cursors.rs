@@ -133,7 +133,7 @@ impl<I: ScanSubject + ?Sized> Walk<I> {
 /// that stays or go the wrong way. Runs over one key that is replaced all the time, over a few
 /// keys, and over many.
 pub fn under_writers<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
-    let moves = size::pick(1_000_000, 100_000, 100);
+    let moves = size::pick(1_000_000, 50_000, 100);
     for (keys, moves, seeks) in [(1, 2 * moves, 90), (12, moves, 20), (200, moves, 5)] {
         let index: Arc<I> = Arc::from(make(&Options::default())?);
         let grid = Grid::plant(&*index, keys)?;

@@ -22,7 +22,7 @@ const KEYS: u64 = 5;
 /// The number of calls in a history.
 const CALLS: usize = 50;
 /// The number of histories.
-const HISTORIES: usize = size::pick(20_000, 1000, 4);
+const HISTORIES: usize = size::pick(20_000, 400, 4);
 
 /// A key in the form that the checker needs: it can be hashed and displayed.
 struct Shown<I: Subject + ?Sized>(OwnedKey<I>);

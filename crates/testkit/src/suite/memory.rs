@@ -65,7 +65,7 @@ pub fn churn<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
 
 /// Runs [`churn`] for longer in debug builds, too.
 pub fn long_churn<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
-    churn_of(make, size::churn_pairs().unwrap_or(size::pick(1_000_000, 300_000, 600)))
+    churn_of(make, size::churn_pairs().unwrap_or(size::pick(1_000_000, 150_000, 600)))
 }
 
 fn churn_of<I: Subject + ?Sized>(make: Make<I>, pairs: usize) -> Outcome {
@@ -229,7 +229,7 @@ fn live_after_one_thread<I: Subject + ?Sized>(make: Make<I>, range: u64) -> Outc
     let mut model = BTreeMap::new();
     for part in 0..PARTS {
         let growing = part < PARTS / 2;
-        for _ in 0..size::pick(30_000, 10_000, 20) {
+        for _ in 0..size::pick(30_000, 5000, 20) {
             let one = random_step::<I>(&mut rng, range, if growing { 60 } else { 25 });
             step(&*index, &mut model, &one, &index.domain().pin())?;
         }

@@ -12,7 +12,7 @@ use silvics::Options;
 
 /// Looks up keys while others write: one key that is replaced all the time, a few keys, and many.
 pub fn under_writers<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
-    let rounds = size::pick(300_000, 20_000, 20);
+    let rounds = size::pick(300_000, 8000, 20);
     for (keys, rounds) in [(1, rounds), (12, 3 * rounds), (60, 3 * rounds), (1000, rounds)] {
         let mut index = make(&Options::default())?;
         let grid = Grid::plant(&*index, keys)?;
