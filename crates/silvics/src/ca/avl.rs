@@ -354,7 +354,7 @@ impl<'g, K: CaKey + ?Sized, P: Placement, B: Build> Tree<'g, K, P, B> {
         };
         // SAFETY: N3: the keys are of entries of the tree.
         let keys = unsafe { (K::key(neighbours.0.key(0)), K::key(neighbours.1.key(0))) };
-        fresh.key(K::bound(keys.0, keys.1), true).ok()
+        fresh.key(K::bound(keys.0, keys.1, false), true).ok()
     }
 
     fn root_goes_right(root: NodeRef<'_, K>) -> bool {

@@ -57,7 +57,7 @@ pub(crate) fn container_of<K: CaKey + ?Sized, P: Placement, U: Upper<K>>(
         let leaf = fresh.node(true, room_for::<K>(entries.len(), false))?;
         let first = entries[0].0;
         let bound = match last {
-            Some(last) => fresh.key(K::bound(K::shorten(last), K::shorten(first)), true)?,
+            Some(last) => fresh.key(K::bound(K::shorten(last), K::shorten(first), false), true)?,
             None => K::unused(),
         };
         for (at, (key, value)) in entries.iter().enumerate() {
@@ -150,7 +150,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
         let left = Self::parts(fresh, before, parts / 2)?;
         let right = Self::parts(fresh, behind, parts - parts / 2)?;
         let (last, first) = (before[before.len() - 1].0, behind[0].0);
-        let bound = fresh.key(K::bound(K::shorten(last), K::shorten(first)), true)?;
+        let bound = fresh.key(K::bound(K::shorten(last), K::shorten(first), false), true)?;
         fresh.route(left, bound, right)
     }
 }

@@ -7,16 +7,16 @@
 //! remove: shift. A node that is empty is unlinked; if it has few entries, it is merged with its
 //!             neighbour or copied to one with less room, if there is memory
 //! ```
-//! If the last entry of the container is inserted, the leaf is not divided in the middle: the new
-//! leaf has this entry alone. So keys that ascend fill their leaves.
+//! `splice.rs` says where a node is divided.
 //!
-//! All objects of a change are made before the first word changes.
+//! All objects of a change are made before the first word changes that leads to one.
 
 use super::build::Build;
 use super::key::{CaKey, object_word};
 use super::node::{NodeRef, max_entries, more, room_for};
 use super::objects::{Fresh, May, Objects, Upper};
 use super::search::{Locked, Torn, follow, order, rank};
+use super::splice::{Carry, Item, Spliced};
 use super::word::{Kind, Place, Word};
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
@@ -24,8 +24,9 @@ use crate::frame::afterwards;
 use silvics_pool::{AllocError, Placement};
 use std::cmp::Ordering;
 
-/// The most inner nodes on a way. A node is divided only when it is full, so a tree gets as high as
-/// this by some 20 to the power of this number of insertions.
+/// The most inner nodes on a way. There are at least some eight insertions into a node for each one
+/// that a division adds (`splice.rs`). So a tree gets as high as this by some eight to the power of
+/// this number of insertions.
 pub(crate) const MAX_HEIGHT: usize = if cfg!(silvics_shuttle) { 24 } else { 16 };
 
 /// An inner node on a way, and the child that follows.
@@ -59,10 +60,6 @@ impl<'g, K: CaKey + ?Sized> Path<'g, K> {
     /// The last step.
     pub(crate) fn last(&self) -> Option<Step<'g, K>> {
         self.steps[..self.len].last().copied().flatten()
-    }
-
-    pub(crate) fn steps(&self) -> impl Iterator<Item = Step<'g, K>> {
-        self.steps[..self.len].iter().copied().flatten()
     }
 }
 
@@ -115,64 +112,6 @@ impl Gone {
             }
         }
     }
-}
-
-/// A value or a child.
-#[derive(Clone, Copy)]
-pub(crate) enum Item {
-    Value(u64),
-    Child(Word),
-}
-
-/// The content of a node after a change: some of its entries, and others in the place of those from
-/// `at` on.
-pub(crate) struct Spliced<'s, 'g, K: CaKey + ?Sized> {
-    pub(crate) node: NodeRef<'g, K>,
-    pub(crate) at: usize,
-    /// The number of entries that the others replace.
-    pub(crate) cut: usize,
-    pub(crate) others: &'s [(K::Slot, Item)],
-}
-
-impl<K: CaKey + ?Sized> Spliced<'_, '_, K> {
-    pub(crate) fn len(&self) -> usize {
-        self.node.len() - self.cut + self.others.len()
-    }
-
-    pub(crate) fn entry(&self, at: usize) -> (K::Slot, Item) {
-        let of = |at: usize| {
-            let item = if self.node.is_leaf() {
-                Item::Value(self.node.value(at))
-            } else {
-                Item::Child(self.node.child(at))
-            };
-            (self.node.key(at), item)
-        };
-        match at.checked_sub(self.at) {
-            None => of(at),
-            Some(behind) if behind < self.others.len() => self.others[behind],
-            Some(behind) => of(self.at + self.cut + behind - self.others.len()),
-        }
-    }
-
-    /// Adds entries of the content behind those of a node, which has room.
-    pub(crate) fn fill(&self, node: NodeRef<'_, K>, entries: std::ops::Range<usize>) {
-        let before = node.len();
-        for (to, at) in entries.enumerate() {
-            let (key, item) = self.entry(at);
-            match item {
-                Item::Value(value) => node.insert(before + to, (key, value)),
-                Item::Child(child) => node.insert_child(before + to, (key, child)),
-            }
-        }
-    }
-}
-
-/// The objects that replace a node.
-pub(crate) enum Carry<K: CaKey + ?Sized> {
-    One(Word),
-    /// Two neighbours with the bound between them.
-    Two(Word, K::Slot, Word),
 }
 
 /// A container whose base node the caller has locked alone, of any [`Form`](super::build::Form).
@@ -262,13 +201,11 @@ impl<'g, K: CaKey + ?Sized, P: Placement, B: Build> Contents<'g, K> for Containe
             fresh.linked();
             return Ok(());
         }
-        let is_last = at == leaf.len() && path.steps().all(|(node, at)| at + 1 == node.len());
         let others = [(slot, Item::Value(value))];
         let content = Spliced { node: leaf, at, cut: 0, others: &others };
-        let carry = Self::rebuilt(&mut fresh, &content, is_last)?;
         let mut gone = Gone::new();
-        gone.push(leaf.word());
-        self.climb(&mut path, carry, is_last, fresh, gone)
+        let carry = Self::rebuilt(&mut fresh, &content, &mut gone)?;
+        self.climb(&mut path, carry, fresh, gone)
     }
 
     fn remove(&self, found: &Found<'g, K>, path: Path<'g, K>) {
@@ -289,35 +226,50 @@ impl<'g, K: CaKey + ?Sized, P: Placement, B: Build> Container<'g, K, P, B> {
         never_torn(unsafe { follow(word, Locked) })
     }
 
-    /// New nodes for a content that has no room in its node.
+    /// Nodes for a content that has no room in its node. `gone` gets this one, unless it stays.
     fn rebuilt(
         fresh: &mut Fresh<'g, K, P, B>,
         content: &Spliced<'_, 'g, K>,
-        is_last: bool,
+        gone: &mut Gone,
     ) -> Result<Carry<K>, AllocError> {
-        let (len, is_leaf) = (content.len(), content.node.is_leaf());
+        let (len, node) = (content.len(), content.node);
+        let is_leaf = node.is_leaf();
         if len <= max_entries::<K>() {
-            let room = more::<K>(content.node.capacity()).max(room_for::<K>(len, false));
-            let node = fresh.node(is_leaf, room)?;
-            content.fill(node, 0..len);
-            return Ok(Carry::One(node.word()));
+            let is_run = content.ascends() && content.at == node.len();
+            let most = if is_run { 2 * node.capacity() } else { len };
+            let room = more::<K>(node.capacity()).max(room_for::<K>(most, false));
+            let new = fresh.node(is_leaf, room)?;
+            content.fill(new, 0..len);
+            gone.push(node.word());
+            return Ok(Carry::One(new.word()));
         }
-        let half = if is_last { len - 1 } else { len / 2 };
-        let left = fresh.node(is_leaf, room_for::<K>(half, !is_last))?;
-        let right = fresh.node(is_leaf, room_for::<K>(len - half, true))?;
-        content.fill(left, 0..half);
-        content.fill(right, half..len);
-        let bound = if is_leaf { bound(fresh, left, right)? } else { right.key(0) };
+        let part = |fresh: &mut Fresh<'g, K, P, B>, entries: std::ops::Range<usize>| {
+            if is_leaf && entries.len() == node.len() && !entries.contains(&content.at) {
+                return Ok((node, true)); // it has these entries
+            }
+            let new = fresh.node(is_leaf, room_for::<K>(entries.len(), true))?;
+            content.fill(new, entries);
+            Ok((new, false))
+        };
+        let half = content.division();
+        let ((left, left_stays), (right, right_stays)) =
+            (part(fresh, 0..half)?, part(fresh, half..len)?);
+        let bound =
+            if is_leaf { bound(fresh, left, right, content.descends())? } else { right.key(0) };
+        if left_stays || right_stays {
+            node.set_run(None); // it goes on in the other node
+        } else {
+            gone.push(node.word());
+        }
         Ok(Carry::Two(left.word(), bound, right.word()))
     }
 
     /// Puts new nodes in the place of one, and changes the nodes above it. `gone` has the replaced
-    /// node.
+    /// nodes.
     fn climb(
         &self,
         path: &mut Path<'g, K>,
         mut carry: Carry<K>,
-        is_last: bool,
         mut fresh: Fresh<'g, K, P, B>,
         mut gone: Gone,
     ) -> Result<(), AllocError> {
@@ -348,8 +300,7 @@ impl<'g, K: CaKey + ?Sized, P: Placement, B: Build> Container<'g, K, P, B> {
                 Carry::Two(left, bound, right) => {
                     let others = [(node.key(at), Item::Child(left)), (bound, Item::Child(right))];
                     let content = Spliced { node, at, cut: 1, others: &others };
-                    carry = Self::rebuilt(&mut fresh, &content, is_last)?;
-                    gone.push(node.word());
+                    carry = Self::rebuilt(&mut fresh, &content, &mut gone)?;
                 }
             }
         }
@@ -398,7 +349,7 @@ impl<'g, K: CaKey + ?Sized, P: Placement, B: Build> Container<'g, K, P, B> {
             Carry::Two(left.word(), bound, right.word())
         };
         let has_bound = !(len <= max_entries::<K>() && node.is_leaf());
-        self.climb(&mut path, carry, false, fresh, gone).map(|()| has_bound)
+        self.climb(&mut path, carry, fresh, gone).map(|()| has_bound)
     }
 
     /// Takes back room after a node has lost an entry.
@@ -493,15 +444,17 @@ impl<'g, K: CaKey + ?Sized, P: Placement, B: Build> Container<'g, K, P, B> {
     }
 }
 
-/// The bound between two neighbouring leaves, which do not change meanwhile.
+/// The bound between two neighbouring leaves, which do not change meanwhile: a `low` one if keys
+/// descend, so that the next ones go to the leaf on the right.
 pub(crate) fn bound<K: CaKey + ?Sized, P: Placement, U: Upper<K>>(
     fresh: &mut Fresh<'_, K, P, U>,
     left: NodeRef<'_, K>,
     right: NodeRef<'_, K>,
+    low: bool,
 ) -> Result<K::Slot, AllocError> {
     // SAFETY: N3: the keys are of entries of the container, which does not change.
     let (left, right) = unsafe { (K::key(left.key(left.len() - 1)), K::key(right.key(0))) };
-    fresh.key(K::bound(left, right), true)
+    fresh.key(K::bound(left, right, low), true)
 }
 
 /// Divides a container between two children of its root, or two entries, in the middle, if it has
@@ -531,7 +484,7 @@ pub(crate) fn halve<'g, K: CaKey + ?Sized, P: Placement, U: Upper<K>>(
     };
     let halves = if root.is_leaf() {
         let (left, right) = (part(fresh, 0..half)?, part(fresh, half..len)?);
-        (left.word(), bound(fresh, left, right).ok()?, right.word())
+        (left.word(), bound(fresh, left, right, false).ok()?, right.word())
     } else {
         let child = |fresh: &mut Fresh<'g, K, P, U>, entries: std::ops::Range<usize>| {
             if entries.len() == 1 {

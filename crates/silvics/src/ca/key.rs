@@ -82,9 +82,10 @@ pub trait CaKey: IndexKey + private::Sealed {
     /// The object of the slot is not reclaimed during `'g`. The slot is that of an entry.
     #[doc(hidden)]
     unsafe fn key<'g>(slot: Self::Slot) -> Self::Ref<'g>;
-    /// The bound between two neighbouring keys.
+    /// A short bound between two neighbouring keys. Numbers are as short as each other, and theirs
+    /// is as low as possible if `low`, else as high.
     #[doc(hidden)]
-    fn bound<'k>(left: Self::Ref<'_>, right: Self::Ref<'k>) -> Self::Ref<'k>;
+    fn bound<'k>(left: Self::Ref<'_>, right: Self::Ref<'k>, low: bool) -> Self::Ref<'k>;
     /// The length of a key, for keys that may be too long.
     #[doc(hidden)]
     fn len(key: Self::Ref<'_>) -> usize;
@@ -152,8 +153,8 @@ macro_rules! number {
             unsafe fn key<'g>(slot: Self) -> Self::Ref<'g> {
                 slot
             }
-            fn bound<'k>(_left: Self::Ref<'_>, right: Self::Ref<'k>) -> Self::Ref<'k> {
-                right
+            fn bound<'k>(left: Self::Ref<'_>, right: Self::Ref<'k>, low: bool) -> Self::Ref<'k> {
+                if low { left + 1 } else { right } // `left` is the smaller one
             }
             fn len(_key: Self) -> usize {
                 size_of::<Self>()
@@ -329,7 +330,7 @@ impl CaKey for [u8] {
         unsafe { bytes_of(slot.object.pointer()) }
     }
 
-    fn bound<'k>(left: Self::Ref<'_>, right: Self::Ref<'k>) -> Self::Ref<'k> {
+    fn bound<'k>(left: Self::Ref<'_>, right: Self::Ref<'k>, _low: bool) -> Self::Ref<'k> {
         let common = common_prefix(left, right, 0);
         &right[..right.len().min(common + 1)]
     }
@@ -373,7 +374,7 @@ mod tests {
                     assert_eq!(<[u8]>::key(slot), a);
                 }
                 if a < b {
-                    let bound = <[u8]>::bound(a, b);
+                    let bound = <[u8]>::bound(a, b, false);
                     assert!(a.as_slice() < bound && bound <= b.as_slice());
                 }
             }

@@ -134,6 +134,7 @@
 //! | `key.rs`, `word.rs` | keys in nodes, words that lead to objects |
 //! | `node.rs`, `route.rs` | container nodes; base nodes and route nodes |
 //! | `search.rs`, `change.rs` | searches with and without the lock; changes of a container |
+//! | `splice.rs` | the content of a changed node, and where it is divided |
 //! | `avl.rs` | the other container |
 //! | `ops.rs`, `adapt.rs` | lookups and `update`; splits and joins |
 //! | `scan.rs`, `collect.rs` | ranges entry by entry; atomic ranges and their update |
@@ -157,6 +158,7 @@ mod ops;
 pub(crate) mod route;
 mod scan;
 pub(crate) mod search;
+pub(crate) mod splice;
 pub(crate) mod word;
 
 pub use key::CaKey;

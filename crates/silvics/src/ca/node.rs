@@ -2,7 +2,7 @@
 //!
 //! # Layout
 //! ```text
-//! 0   the number of entries or children
+//! 0   the number of entries or children, and the last run of insertions (`Run`)
 //! 8   the keys (N2); a child's key is the bound before it, and the first one has none
 //!     the values or children
 //! ```
@@ -28,7 +28,28 @@ const MAX_LINES: usize = 16;
 /// The fields before the keys.
 #[repr(C)]
 struct Head {
+    /// The lower half is the number of entries or children. The upper half is zero, or the length
+    /// of a run and its position.
     len: AtomicU64,
+}
+
+/// The last insertions into a node, each beside the one before.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Run {
+    /// The position of the last inserted entry or child.
+    pub(crate) at: usize,
+    /// The number of these insertions. Higher numbers count as this one.
+    pub(crate) len: usize,
+}
+
+impl Run {
+    const MOST: usize = 255;
+
+    /// The run after another insertion.
+    pub(crate) fn after(before: Option<Self>, at: usize) -> Self {
+        let beside = before.filter(|before| before.at == at || before.at + 1 == at);
+        Self { at, len: beside.map_or(1, |before| (before.len + 1).min(Self::MOST)) }
+    }
 }
 
 /// The bytes of the head. Keys may have an alignment of 16 bytes in models.
@@ -156,12 +177,28 @@ impl<'g, K: CaKey + ?Sized> NodeRef<'g, K> {
     #[inline(always)]
     pub(crate) fn len(self) -> usize {
         // Relaxed, as all accesses of a node: the lock of the base node orders them.
-        (self.head().len.load(Ordering::Relaxed) as usize).min(self.capacity())
+        (self.head().len.load(Ordering::Relaxed) as u32 as usize).min(self.capacity())
     }
 
+    /// Sets the number of entries or children. There is no run then.
     pub(crate) fn set_len(self, len: usize) {
+        self.set_head(len, None);
+    }
+
+    fn set_head(self, len: usize, run: Option<Run>) {
         debug_assert!(len <= self.capacity());
-        self.head().len.store(len as u64, Ordering::Relaxed);
+        let run = run.map_or(0, |run| (run.len as u64) << 16 | run.at as u64);
+        self.head().len.store(run << 32 | len as u64, Ordering::Relaxed);
+    }
+
+    /// The last run of insertions. Nothing if positions have changed in another way since.
+    pub(crate) fn run(self) -> Option<Run> {
+        let run = (self.head().len.load(Ordering::Relaxed) >> 32) as usize;
+        (run > 0).then_some(Run { at: run & 0xFFFF, len: run >> 16 })
+    }
+
+    pub(crate) fn set_run(self, run: Option<Run>) {
+        self.set_head(self.len(), run);
     }
 
     /// The height of a node of an AVL tree.
@@ -232,7 +269,17 @@ impl<'g, K: CaKey + ?Sized> NodeRef<'g, K> {
     /// Prefetches the keys of a node. A search reads some lines of them, one after the other.
     #[inline(always)]
     pub(crate) fn prefetch_keys(word: Word) {
-        let bytes = HEAD + word.capacity() * size_of::<K::Place>();
+        Self::prefetch(word, HEAD + word.capacity() * size_of::<K::Place>());
+    }
+
+    /// Prefetches a node.
+    #[inline]
+    pub(super) fn prefetch_all(word: Word) {
+        Self::prefetch(word, bytes::<K>(word.capacity()));
+    }
+
+    #[inline(always)]
+    fn prefetch(word: Word, bytes: usize) {
         for line in (0..bytes).step_by(LINE) {
             prefetch(word.address().wrapping_byte_add(line));
         }
@@ -269,18 +316,20 @@ impl<'g, K: CaKey + ?Sized> NodeRef<'g, K> {
 
     /// Puts an entry at a position. The leaf has room.
     pub(crate) fn insert(self, at: usize, (key, value): (K::Slot, u64)) {
+        let run = Run::after(self.run(), at);
         let len = self.shift_up(at);
         self.set_key(at, key);
         self.set_value(at, value);
-        self.set_len(len);
+        self.set_head(len, Some(run));
     }
 
     /// Puts a child at a position, and the bound before it. The inner node has room.
     pub(crate) fn insert_child(self, at: usize, (bound, child): (K::Slot, Word)) {
+        let run = Run::after(self.run(), at);
         let len = self.shift_up(at);
         self.set_key(at, bound);
         self.child_place(at).link(child);
-        self.set_len(len);
+        self.set_head(len, Some(run));
     }
 
     /// Removes the entry or the child at a position.

@@ -61,6 +61,8 @@ struct Here<'g, K: CaKey + ?Sized> {
     above: Option<Child<'g, K>>,
     /// The nearest bound of the node above, in the direction of the walk.
     outer: Option<K::Slot>,
+    /// Whether the walk has taken entries once so far.
+    is_first: bool,
 }
 
 /// A scan of a [`CaTree`](crate::CaTree), in descending order if it `DESCENDS`.
@@ -300,14 +302,15 @@ impl<'g, K: CaKey + ?Sized, P: Placement, B: Build, const DESCENDS: bool>
         seen: Option<Seen<'g>>,
     ) -> Result<Step<'g, K>, Torn> {
         let left = if DESCENDS { from } else { leaf.len().saturating_sub(from) };
-        let most = if matches!(self.next, Next::Start(_)) { TAKEN_FIRST } else { TAKEN };
+        let is_first = matches!(self.next, Next::Start(_));
+        let most = if is_first { TAKEN_FIRST } else { TAKEN };
         let mut len = left.min(most);
         for (n, taken) in self.taken[..len].iter_mut().enumerate() {
             let at = if DESCENDS { from - 1 - n } else { from + n };
             *taken = (leaf.key(at), leaf.value(at));
         }
         let last = self.taken[..len].last().map(|(key, _)| *key);
-        let here = |at: usize| seen.map(|seen| Here { seen, leaf, at, above, outer });
+        let here = |at: usize| seen.map(|seen| Here { seen, leaf, at, above, outer, is_first });
         let bound = above.and_then(Self::beside).or(outer);
         let (next, here) = match (last, bound) {
             (Some(last), _) if self.is_beyond(last, false, valid)? => {
@@ -329,23 +332,36 @@ impl<'g, K: CaKey + ?Sized, P: Placement, B: Build, const DESCENDS: bool>
 
     /// Goes on in the leaf, or in the next one of the same node, if no writer has come since.
     fn go_on(&mut self, here: &Here<'g, K>) -> Result<Step<'g, K>, Torn> {
-        let Here { seen, leaf, at, above, outer } = *here;
+        let Here { seen, leaf, at, above, outer, is_first } = *here;
         let is_left = if DESCENDS { at > 0 } else { at < leaf.len() };
         if is_left {
+            if is_first {
+                Self::prefetch_behind(above);
+            }
             return self.take((leaf, at), (above, outer), seen, Some(seen));
         }
-        let Some((node, child)) = above else { return Err(Torn) };
-        let child = if DESCENDS { child.checked_sub(1).ok_or(Torn)? } else { child + 1 };
-        if child >= node.len() {
-            return Err(Torn);
-        }
+        let Some((node, child)) = above.and_then(Self::next_child) else { return Err(Torn) };
         // SAFETY: the node was in the container at the version, and so was its child if it is still
         // valid.
         let Some(leaf) = (unsafe { follow::<K>(node.child(child), seen)? }) else {
             return Err(Torn);
         };
+        Self::prefetch_behind(Some((node, child)));
         let at = if DESCENDS { leaf.len() } else { 0 };
         self.take((leaf, at), (Some((node, child)), outer), seen, Some(seen))
+    }
+
+    /// The next child of the same node, in the direction of the walk.
+    fn next_child((node, child): Child<'g, K>) -> Option<Child<'g, K>> {
+        let next = if DESCENDS { child.checked_sub(1)? } else { child + 1 };
+        (next < node.len()).then_some((node, next))
+    }
+
+    /// Prefetches the leaf behind one: leaves lie anywhere in memory.
+    fn prefetch_behind(child: Option<Child<'g, K>>) {
+        if let Some((node, next)) = child.and_then(Self::next_child) {
+            NodeRef::<K>::prefetch_all(node.child(next));
+        }
     }
 }
 

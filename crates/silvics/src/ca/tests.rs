@@ -2,8 +2,9 @@
 //! [`crate::lfca`] use the same functions.
 
 use super::CaTree;
-use super::build::{AvlRestless, Build, ETS, Fine, Limits, Lock, Restless};
+use super::build::{AvlRestless, Build, Coarse, ETS, Fine, Limits, Lock, Restless};
 use super::key::CaKey;
+use super::node::max_entries;
 use crate::domain::Domain;
 use crate::encoding::IndexKey;
 use crate::index::{
@@ -326,4 +327,63 @@ fn ends_beside_many_empty_base_nodes() {
     tree.bulk_load(&[(1, 1), (2, 2)]).unwrap();
     let shape = tree.pin().adaptation();
     assert_eq!((shape.base_nodes.len(), shape.splits), (1, shape.joins), "{shape:?}");
+}
+
+/// The entries of a leaf and the children of an inner node on average, after the insertion of keys
+/// in this order.
+fn per_node<T: Tested>(keys: impl Iterator<Item = OwnedKey<T>>) -> [usize; 2] {
+    let mut tree = T::with_options(&options()).unwrap();
+    for key in keys {
+        assert_eq!(tree.pin().insert(<T::Key as IndexKey>::borrow(&key), 1), Ok(None));
+    }
+    let len = tree.check().unwrap();
+    let objects = tree.reachable().unwrap();
+    let of = |kind| objects.iter().find(|(name, _)| *name == kind).map_or(0, |(_, count)| *count);
+    let (leaves, inner) = (of("leaf"), of("inner"));
+    [len / leaves, (leaves + inner) / inner]
+}
+
+/// Keys that ascend or descend fill their nodes, also if several such runs take turns, or if other
+/// keys are there. Without a rule for runs, nodes would be half full.
+pub(crate) fn runs_fill_nodes<T: Tested>(key: impl Fn(u64) -> OwnedKey<T>) {
+    let most = max_entries::<T::Key>();
+    for runs in [1, 8] {
+        for descends in [false, true] {
+            let order = (0..8000_u64).flat_map(|n| (0..runs).map(move |run| (run, n)));
+            let at =
+                |(run, n): (u64, u64)| run * 1_000_000 + if descends { 100_000 - n } else { n };
+            let [entries, _] = per_node::<T>(order.map(at).map(&key));
+            assert!(10 * entries >= 9 * most, "{entries} entries, {runs} runs, {descends}");
+        }
+    }
+    for others in [1000, 3000, 3843] {
+        let down = (0..100_000).map(|n| 1_000_000 - n);
+        let [entries, children] = per_node::<T>((0..others).chain(down).map(&key));
+        assert!(10 * entries >= 9 * most && 10 * children >= 7 * most, "{entries}, {children}");
+    }
+    let [entries, _] = per_node::<T>((0..8000).map(|n| key(mixed(n) % 1_000_000_000)));
+    assert!(10 * entries >= 6 * most, "{entries} entries");
+}
+
+/// No order makes many small nodes. These orders are the worst for a rule that divides a node where
+/// its last two insertions were: each turn would leave a leaf of two entries and one of one.
+pub(crate) fn no_order_leaves_small_nodes<T: Tested>(key: impl Fn(u64) -> OwnedKey<T>) {
+    let most = max_entries::<T::Key>();
+    for others in [most / 2, most - 3, most - 2, most - 1, most] {
+        for step in [[0, 2, 1], [1, 0, 2], [2, 1, 0], [0, 1, 2]] {
+            let turns = (1..20_000).flat_map(|turn| step.map(|n| 900_000_000 - 10 * turn + n));
+            let all = (0..others as u64).chain([999_999_999]).chain(turns);
+            let [entries, children] = per_node::<T>(all.map(&key));
+            assert!(entries >= 8 && children >= 8, "{entries}, {children}, {others}, {step:?}");
+        }
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "its nodes need many entries")]
+fn runs_of_keys_fill_nodes() {
+    runs_fill_nodes::<Tree<u64, Coarse>>(|n| n);
+    runs_fill_nodes::<Tree<u128, Coarse>>(u128::from);
+    runs_fill_nodes::<Tree<[u8], Coarse>>(|n| format!("{n:09}").into_bytes().into());
+    no_order_leaves_small_nodes::<Tree<u64, Coarse>>(|n| n);
 }

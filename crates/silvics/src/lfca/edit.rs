@@ -3,8 +3,8 @@
 //! # Algorithm
 //! ```text
 //! insert, put, remove: copy the leaf with the change, then the nodes above it with the new child
-//!     a node that gets too large becomes two; an empty one vanishes with the bound beside it; a
-//!         small one is put together with a neighbour
+//!     a node that gets too large becomes two; an empty one vanishes with the bound beside it; one
+//!         that gets small is put together with a neighbour
 //! concat: copy the nodes at one edge of the higher container down to the height of the lower one
 //! ```
 //! All other nodes belong to the old and the new container. So an [`Edit`] has two lists: `fresh`
@@ -12,11 +12,12 @@
 //! the new container is linked, the latter are retired; if not, the former are freed.
 
 use super::node::Free;
-use crate::ca::change::{Carry, Gone, Item, Path, Spliced, bound, height};
+use crate::ca::change::{Gone, Path, bound, height};
 use crate::ca::key::{CaKey, object_word};
 use crate::ca::node::{NodeRef, max_entries, more, room_for};
 use crate::ca::objects::{Fresh, May, Objects};
 use crate::ca::search::{Locked, order, rank};
+use crate::ca::splice::{Carry, Item, Spliced};
 use crate::ca::word::Word;
 use crate::error::AllocError;
 use silvics_pool::Placement;
@@ -111,10 +112,9 @@ impl<'g, K: CaKey + ?Sized, P: Placement> Edit<'g, K, P> {
             return Ok(leaf.word());
         };
         let slot = if is_there { leaf.key(at) } else { self.fresh.key(key, false)? };
-        let is_last = at == leaf.len() && path.steps().all(|(node, at)| at + 1 == node.len());
         let others = [(slot, Item::Value(value))];
         let cut = usize::from(is_there);
-        self.change(path, &Spliced { node: leaf, at, cut, others: &others }, is_last)
+        self.change(path, &Spliced { node: leaf, at, cut, others: &others })
     }
 
     /// Removes a present key, and returns the root of the new container.
@@ -122,7 +122,7 @@ impl<'g, K: CaKey + ?Sized, P: Placement> Edit<'g, K, P> {
         let Found { path, leaf, at, .. } = found;
         self.is_modest = true;
         self.gone.extend(object_word::<K>(leaf.key(at)));
-        self.change(path, &Spliced { node: leaf, at, cut: 1, others: &[] }, false)
+        self.change(path, &Spliced { node: leaf, at, cut: 1, others: &[] })
     }
 
     /// A node for some entries.
@@ -145,20 +145,14 @@ impl<'g, K: CaKey + ?Sized, P: Placement> Edit<'g, K, P> {
         &mut self,
         path: Path<'g, K>,
         content: &Spliced<'_, 'g, K>,
-        is_last: bool,
     ) -> Result<Word, AllocError> {
         self.gone.push(content.node.word());
-        let lifted = self.settle(content, &path, is_last)?;
-        self.lift(path, lifted, is_last)
+        let lifted = self.settle(content, &path)?;
+        self.lift(path, lifted)
     }
 
     /// Copies the nodes above a changed one. Returns the new root.
-    fn lift(
-        &mut self,
-        mut path: Path<'g, K>,
-        mut lifted: Lifted<K>,
-        is_last: bool,
-    ) -> Result<Word, AllocError> {
+    fn lift(&mut self, mut path: Path<'g, K>, mut lifted: Lifted<K>) -> Result<Word, AllocError> {
         while let Some((node, child)) = path.pop() {
             self.gone.push(node.word());
             let mut others = [(K::unused(), Item::Value(0)); 2];
@@ -178,7 +172,7 @@ impl<'g, K: CaKey + ?Sized, P: Placement> Edit<'g, K, P> {
                 }
             };
             let content = Spliced { node, at, cut, others: &others[..len] };
-            lifted = self.settle(&content, &path, is_last)?;
+            lifted = self.settle(&content, &path)?;
         }
         match lifted {
             Lifted::Nothing => Ok(Word::NONE),
@@ -197,7 +191,6 @@ impl<'g, K: CaKey + ?Sized, P: Placement> Edit<'g, K, P> {
         &mut self,
         content: &Spliced<'_, 'g, K>,
         path: &Path<'g, K>,
-        is_last: bool,
     ) -> Result<Lifted<K>, AllocError> {
         let (len, is_leaf) = (content.len(), content.node.is_leaf());
         let above = path.last();
@@ -214,6 +207,7 @@ impl<'g, K: CaKey + ?Sized, P: Placement> Edit<'g, K, P> {
             return Ok(Lifted::Carry(Carry::One(child)));
         }
         if let Some(above) = above
+            && content.others.len() < content.cut
             && len <= max_entries::<K>() / 4
             && let Some(merged) = self.merge(content, above)
         {
@@ -229,12 +223,16 @@ impl<'g, K: CaKey + ?Sized, P: Placement> Edit<'g, K, P> {
                 Err(_) => {} // perhaps there is memory for two smaller ones
             }
         }
-        let half = if is_last { len - 1 } else { len / 2 };
+        let half = content.division();
         let left = self.node(is_leaf, half)?;
         let right = self.node(is_leaf, len - half)?;
         content.fill(left, 0..half);
         content.fill(right, half..len);
-        let bound = if is_leaf { bound(&mut self.fresh, left, right)? } else { right.key(0) };
+        let bound = if is_leaf {
+            bound(&mut self.fresh, left, right, content.descends())?
+        } else {
+            right.key(0)
+        };
         Ok(Lifted::Carry(Carry::Two(left.word(), bound, right.word())))
     }
 
@@ -304,7 +302,7 @@ impl<'g, K: CaKey + ?Sized, P: Placement> Edit<'g, K, P> {
         let len = left.len() + right.len();
         if len > max_entries::<K>() {
             let carry = Lifted::Carry(Carry::Two(left.word(), bound, right.word()));
-            return self.lift(path, carry, false).map(|root| (root, true));
+            return self.lift(path, carry).map(|root| (root, true));
         }
         let both = self.fresh.node(node.is_leaf(), room_for::<K>(len, false))?;
         both.append(left, 0..left.len());
@@ -316,6 +314,6 @@ impl<'g, K: CaKey + ?Sized, P: Placement> Edit<'g, K, P> {
         self.gone.push(right.word());
         let has_bound = !both.is_leaf();
         let carry = Lifted::Carry(Carry::One(both.word()));
-        self.lift(path, carry, false).map(|root| (root, has_bound))
+        self.lift(path, carry).map(|root| (root, has_bound))
     }
 }

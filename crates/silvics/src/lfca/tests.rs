@@ -3,7 +3,9 @@
 use super::LfcaTree;
 use crate::ca::build::Restless;
 use crate::ca::key::CaKey;
-use crate::ca::tests::{as_a_model, mixed, under_threads};
+use crate::ca::tests::{
+    as_a_model, mixed, no_order_leaves_small_nodes, runs_fill_nodes, under_threads,
+};
 use crate::index::{AtomicRanges, Check, Lookup, Options, OrderedEnds, OrderedIndex};
 use silvics_pool::Pooled;
 use std::collections::BTreeMap;
@@ -23,6 +25,13 @@ fn byte_strings_that_split_and_join() {
     as_a_model::<RestlessTree<[u8]>>(|n| {
         format!("a prefix of all {}", mixed(n)).into_bytes().into()
     });
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "its nodes need many entries")]
+fn runs_of_keys_fill_nodes() {
+    runs_fill_nodes::<LfcaTree<u64>>(|n| n);
+    no_order_leaves_small_nodes::<LfcaTree<u64>>(|n| n);
 }
 
 #[test]
