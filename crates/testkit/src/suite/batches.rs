@@ -108,7 +108,7 @@ fn batch<I: Subject + ?Sized>(index: &I, grid: &Grid<I>, rng: &mut Rng) -> Outco
 /// The index must be placed on [`Faulty`](crate::faulty::Faulty).
 pub fn nth_faults<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
     let plans: [fn(u64) -> Plan; 3] = [Plan::FailFrom, Plan::FailOnce, Plan::Panic];
-    let sizes: &[usize] = if cfg!(miri) { &[3] } else { &[1, 5, 9, 17, 40] };
+    let sizes: &[usize] = if cfg!(miri) { &[3] } else { &[1, 5, 9, 17, 40, 60] };
     let mut struck = 0usize;
     for &size in sizes {
         for plan in plans {
