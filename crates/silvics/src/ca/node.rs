@@ -185,7 +185,8 @@ impl<'g, K: CaKey + ?Sized> NodeRef<'g, K> {
         self.set_head(len, None);
     }
 
-    fn set_head(self, len: usize, run: Option<Run>) {
+    /// Sets the number of entries or children, and the last run of insertions.
+    pub(super) fn set_head(self, len: usize, run: Option<Run>) {
         debug_assert!(len <= self.capacity());
         let run = run.map_or(0, |run| (run.len as u64) << 16 | run.at as u64);
         self.head().len.store(run << 32 | len as u64, Ordering::Relaxed);

@@ -60,15 +60,17 @@ impl<K: CaKey + ?Sized> Spliced<'_, '_, K> {
         let before = node.len();
         for (to, at) in entries.clone().enumerate() {
             let (key, item) = self.entry(at);
+            node.set_key(before + to, key);
             match item {
-                Item::Value(value) => node.insert(before + to, (key, value)),
-                Item::Child(child) => node.insert_child(before + to, (key, child)),
+                Item::Value(value) => node.set_value(before + to, value),
+                Item::Child(child) => node.child_place(before + to).link(child),
             }
         }
         // A part begins a new run.
         let len = |run: Run| if entries.len() == self.len() { run.len } else { 1 };
         let run = self.run().filter(|run| entries.contains(&run.at));
-        node.set_run(run.map(|run| Run { at: before + run.at - entries.start, len: len(run) }));
+        let run = run.map(|run| Run { at: before + run.at - entries.start, len: len(run) });
+        node.set_head(before + entries.len(), run);
     }
 
     /// The position of a new entry. Its children are two in the place of one.

@@ -73,7 +73,7 @@ fn churn_of<I: Subject + ?Sized>(make: Make<I>, pairs: usize) -> Outcome {
     /// The number of a thread's keys that are present.
     const WINDOW: usize = 500;
     /// The pairs between two meetings. They bound the garbage even if a thread is preempted while
-    /// it is pinned: a pair retires up to 5 KiB where each write copies nodes.
+    /// it is pinned: a pair can retire some KiB where each write copies nodes.
     const BURST: usize = 256;
     let options = Options { pages: Pages::Small, ..Options::default() };
     let mut index = make(&options)?;
