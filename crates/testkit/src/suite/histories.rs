@@ -26,8 +26,11 @@ fn hold<I: Subject + ?Sized, S: OrderedCalls<I>>(
     if let Some(found) = report.found {
         return Err(Failure::new(format!("history {}: {}", found.history, found.what)));
     }
-    let (undecided, given_up) = (report.undecided, report.given_up);
-    ensure!(undecided == 0, "{undecided} checks are undecided: {}", given_up.unwrap_or_default());
+    // By chance, a thread that has lost its core overlaps with all calls of the others, and then
+    // too many orders are possible. Such a history shows nothing, and most must show something.
+    let (undecided, given_up) = (report.undecided, report.given_up.unwrap_or_default());
+    let is_rare = undecided <= histories as u64 / 20;
+    ensure!(is_rare, "{undecided} checks of {histories} histories are undecided: {given_up}");
     ensure!(report.histories == histories as u64, "{} histories checked", report.histories);
     Ok(())
 }
