@@ -357,9 +357,9 @@ fn keys_can_have_128_bits() {
     assert!(stderr(&output).contains("`skiplist` takes no u128 keys: left out"));
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
     let names: Vec<&str> = rows(&result).iter().filter_map(|row| row["index"].as_str()).collect();
-    // A map has only the placement of pools.
+    // Maps have only the placement of pools.
     let indexes = ["art", "words", "ca-tree", "lfca-tree", "blocks"];
-    let placed = [&indexes[..], &["map"], &indexes[..]].concat();
+    let placed = [&indexes[..], &["map", "ordmap"], &indexes[..]].concat();
     assert_eq!(names, placed.repeat(2));
     for row in rows(&result) {
         assert_sound(row, 2);

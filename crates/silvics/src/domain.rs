@@ -65,6 +65,7 @@ use crossbeam_epoch as epoch;
 use silvics_sync::Mutex;
 use std::cell::{Cell, RefCell};
 use std::fmt;
+use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::{Arc, LazyLock};
@@ -386,6 +387,24 @@ pub(crate) struct OwnedGuard {
 unsafe impl Send for OwnedGuard {}
 // SAFETY: a shared reference to the guard has no methods.
 unsafe impl Sync for OwnedGuard {}
+
+/// Evidence that a guard lives during `'g`: one of this thread, or an owned one.
+#[derive(Clone, Copy)]
+pub(crate) struct Under<'g>(PhantomData<&'g ()>);
+
+impl<'g> From<&'g Guard> for Under<'g> {
+    #[inline(always)]
+    fn from(_guard: &'g Guard) -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<'g> From<&'g OwnedGuard> for Under<'g> {
+    #[inline(always)]
+    fn from(_guard: &'g OwnedGuard) -> Self {
+        Self(PhantomData)
+    }
+}
 
 /// A guard that is of the index's domain.
 pub(crate) enum Entered<'g> {

@@ -59,6 +59,7 @@ pub mod linearizable;
 #[cfg(not(silvics_shuttle))]
 pub mod make;
 pub mod mapped;
+pub mod ordmapped;
 mod rest;
 mod rng;
 #[cfg(silvics_shuttle)]

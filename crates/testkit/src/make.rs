@@ -16,6 +16,7 @@
 //! ```
 
 use crate::mapped::{AnyMapped, Mapped, MappedKey};
+use crate::ordmapped::{OrdKey, OrdMapped};
 use silvics::dynamic::{Atomic, Ends, Points, Scans, Updates};
 use silvics::{
     AllocError, AtomicRanges, Batches, Check, Create, Domain, Lookup, Options, OrderedEnds,
@@ -87,4 +88,11 @@ pub fn mapped<K: MappedKey + ?Sized, P: Placement>(
     options: &Options,
 ) -> Result<Box<dyn AnyMapped<K>>, AllocError> {
     Ok(Box::new(Mapped::<K, P>::with_options(&own_domain(options))?))
+}
+
+/// Makes a map in the order of its keys `K`: see [`AnyMapped`].
+pub fn ordmapped<K: OrdKey + ?Sized>(
+    options: &Options,
+) -> Result<Box<dyn AnyMapped<K>>, AllocError> {
+    Ok(Box::new(OrdMapped::<K>::with_options(&own_domain(options))?))
 }

@@ -48,11 +48,11 @@ mapped! {
 
 /// A word that the map does not take for a number, so that the value gets a slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Word(u64);
+pub(crate) struct Word(pub(crate) u64);
 
 impl Word {
     /// Reads the word. In schedules it yields first, some time after the word was borrowed.
-    fn read(&self) -> u64 {
+    pub(crate) fn read(&self) -> u64 {
         if cfg!(silvics_shuttle) {
             silvics_sync::thread::yield_now();
         }

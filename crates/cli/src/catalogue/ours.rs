@@ -3,8 +3,9 @@
 use super::{Advice, AnyMaker, DEFAULT_VARIANT, Entry, Maker, Nodes, Variant};
 use crate::contender::Upserts;
 use crate::contender::forms::Form;
-use crate::contender::held::{MapValue, OurKey};
+use crate::contender::held::{MapKey, MapValue, OurKey};
 use crate::contender::map::OurMap;
+use crate::contender::ordmap::{Function, Order, OurOrdMap};
 use crate::contender::ours::{
     ByRange, Freezing, MapEnds, NoScans, Of, Otherwise as _, Ours, Recorded as RecordedBy, ScanBy,
     Shape,
@@ -13,6 +14,7 @@ use crate::drive::keys::BenchKey;
 use crate::drive::subject::Subject;
 use crate::flags::types::{KeyType, Types, ValueType};
 use silvics::bst::bronson::build::Restarting2;
+use silvics::ord::Natural;
 use silvics::structures::At;
 use silvics::{
     Batches, BronsonTree, Check, Create, Lookup, Objects, Options, Placement, Pooled, Recorded,
@@ -20,6 +22,7 @@ use silvics::{
 };
 use silvics_testkit::TestKey;
 use silvics_testkit::mapped::{Mapped, MappedKey};
+use silvics_testkit::ordmapped::{OrdKey, OrdMapped};
 use silvics_testkit::verify;
 use std::sync::Arc;
 
@@ -130,6 +133,7 @@ pub(super) fn entries() -> Vec<Entry> {
     let blocks = entries.iter().find(|entry| entry.name == "blocks");
     let map = blocks.map(map);
     entries.extend(map);
+    entries.push(ordmap());
     entries
 }
 
@@ -194,6 +198,69 @@ where
         scans: true,
         adapts: false,
         verify: Some(<MapEnds as RecordedBy<Mapped<K::Bench>>>::verify),
+        inspect: None,
+    }
+}
+
+/// `OrdMap`: keys in the order of their type, or in that of a function.
+fn ordmap() -> Entry {
+    let variant = |name, make| Variant {
+        name,
+        make,
+        objects: &[],
+        oversights: &[],
+        lookups_only: false,
+        advice: Advice::Next,
+    };
+    Entry {
+        name: "ordmap".into(),
+        origin: ORIGIN,
+        paper: "that of lfca-tree",
+        topology: "lfca-tree, with keys in the nodes if they are integers",
+        sync: "as in lfca-tree",
+        max_key_bytes: None,
+        upserts: Upserts::Any,
+        groups: &["ours"],
+        variants: vec![
+            variant(DEFAULT_VARIANT, |types, nodes| {
+                (nodes == Nodes::Pooled).then(|| match types.key {
+                    KeyType::U64 => ordered::<u64, Natural>(types.value),
+                    KeyType::U128 => ordered::<u128, Natural>(types.value),
+                    KeyType::Bytes => ordered::<[u8], Natural>(types.value),
+                    KeyType::String => ordered::<str, Natural>(types.value),
+                })
+            }),
+            variant("function", |types, nodes| {
+                (nodes == Nodes::Pooled).then(|| match types.key {
+                    KeyType::U64 => ordered::<u64, Function<u64>>(types.value),
+                    KeyType::U128 => ordered::<u128, Function<u128>>(types.value),
+                    KeyType::Bytes => ordered::<[u8], Function<[u8]>>(types.value),
+                    KeyType::String => ordered::<str, Function<str>>(types.value),
+                })
+            }),
+        ],
+    }
+}
+
+fn ordered<K, C: Order<K>>(value: ValueType) -> AnyMaker
+where
+    K: MapKey<Bench: BenchKey + OrdKey + TestKey> + ?Sized,
+{
+    match value {
+        ValueType::U64 => ord_maker::<K, u64, C>().into(),
+        ValueType::Arc => ord_maker::<K, Arc<[u8]>, C>().into(),
+    }
+}
+
+fn ord_maker<K, V: MapValue, C: Order<K>>() -> Maker<K::Bench>
+where
+    K: MapKey<Bench: BenchKey + OrdKey + TestKey> + ?Sized,
+{
+    Maker {
+        subject: |options| OurOrdMap::<K, V, C>::with_options(options).map(Subject::of),
+        scans: true,
+        adapts: false,
+        verify: Some(<MapEnds as RecordedBy<OrdMapped<K::Bench>>>::verify),
         inspect: None,
     }
 }

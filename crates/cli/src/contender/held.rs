@@ -4,28 +4,25 @@
 use crate::drive::keys::BenchKey;
 use silvics::map::Value;
 use silvics::{AsKey, IndexKey, Key};
+use std::borrow::Borrow;
+use std::fmt::Debug;
 use std::hash::Hash;
 use std::sync::Arc;
-#[cfg(feature = "peers")]
-use std::{borrow::Borrow, fmt::Debug};
 
 /// A type by which a map's keys are looked up: `u64`, `u128`, `[u8]` or `str`.
 pub trait MapKey: Ord + Hash + 'static {
     /// The benchmark's key.
     type Bench: BenchKey + ?Sized;
     /// The owned key of most maps.
-    #[cfg(feature = "peers")]
     type Owned: Ord + Hash + Clone + Debug + Borrow<Self> + Send + Sync + 'static;
     /// The key type of our map.
     type Ours: Key;
 
     /// Copies a key of the benchmark for a map that owns its keys.
-    #[cfg(feature = "peers")]
     fn own(key: <Self::Bench as IndexKey>::Ref<'_>) -> Self::Owned;
     /// Borrows a key of the benchmark in the form that lookups take.
     fn lend<'a>(key: &'a <Self::Bench as IndexKey>::Ref<'_>) -> &'a Self;
     /// Converts a key that a map owns for the benchmark.
-    #[cfg(feature = "peers")]
     fn show(key: &Self::Owned) -> <Self::Bench as IndexKey>::Ref<'_>;
     /// Converts a key that our map returned for the benchmark.
     fn lent(key: <Self::Ours as Key>::Ref<'_>) -> <Self::Bench as IndexKey>::Ref<'_>;
@@ -33,11 +30,9 @@ pub trait MapKey: Ord + Hash + 'static {
 
 impl MapKey for u64 {
     type Bench = u64;
-    #[cfg(feature = "peers")]
     type Owned = u64;
     type Ours = u64;
 
-    #[cfg(feature = "peers")]
     #[inline(always)]
     fn own(key: u64) -> u64 {
         key
@@ -46,7 +41,6 @@ impl MapKey for u64 {
     fn lend(key: &u64) -> &u64 {
         key
     }
-    #[cfg(feature = "peers")]
     #[inline(always)]
     fn show(key: &u64) -> <u64 as IndexKey>::Ref<'_> {
         *key
@@ -59,11 +53,9 @@ impl MapKey for u64 {
 
 impl MapKey for u128 {
     type Bench = u128;
-    #[cfg(feature = "peers")]
     type Owned = u128;
     type Ours = u128;
 
-    #[cfg(feature = "peers")]
     #[inline(always)]
     fn own(key: u128) -> u128 {
         key
@@ -72,7 +64,6 @@ impl MapKey for u128 {
     fn lend(key: &u128) -> &u128 {
         key
     }
-    #[cfg(feature = "peers")]
     #[inline(always)]
     fn show(key: &u128) -> <u128 as IndexKey>::Ref<'_> {
         *key
@@ -85,11 +76,9 @@ impl MapKey for u128 {
 
 impl MapKey for [u8] {
     type Bench = [u8];
-    #[cfg(feature = "peers")]
     type Owned = Vec<u8>;
     type Ours = Vec<u8>;
 
-    #[cfg(feature = "peers")]
     #[inline(always)]
     fn own(key: &[u8]) -> Vec<u8> {
         key.to_vec()
@@ -98,7 +87,6 @@ impl MapKey for [u8] {
     fn lend<'a>(key: &'a &[u8]) -> &'a [u8] {
         key
     }
-    #[cfg(feature = "peers")]
     #[inline(always)]
     fn show(key: &Vec<u8>) -> &[u8] {
         key
@@ -120,11 +108,9 @@ fn text(key: &[u8]) -> &str {
 
 impl MapKey for str {
     type Bench = [u8];
-    #[cfg(feature = "peers")]
     type Owned = String;
     type Ours = String;
 
-    #[cfg(feature = "peers")]
     #[inline(always)]
     fn own(key: &[u8]) -> String {
         text(key).to_string()
@@ -133,7 +119,6 @@ impl MapKey for str {
     fn lend<'a>(key: &'a &[u8]) -> &'a str {
         text(key)
     }
-    #[cfg(feature = "peers")]
     #[inline(always)]
     fn show(key: &String) -> &[u8] {
         key.as_bytes()

@@ -8,13 +8,14 @@
 //! |---|---|
 //! | `forms` | the forms in which indexes take and return keys |
 //! | `ours` | the indexes of this library, as contenders |
-//! | `map` | `silvics::Map` as a contender |
+//! | `map`, `ordmap` | `silvics::Map` and `silvics::OrdMap` as contenders |
 //! | `held` | the types by which maps hold keys and values |
 //! | `peers` | the ordered maps of other crates |
 
 pub mod forms;
 pub mod held;
 pub mod map;
+pub mod ordmap;
 pub mod ours;
 #[cfg(feature = "peers")]
 pub mod peers;

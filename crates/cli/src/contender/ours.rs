@@ -13,6 +13,7 @@ use silvics_testkit::TestKey;
 use silvics_testkit::clock::Clock;
 use silvics_testkit::make;
 use silvics_testkit::mapped::{Mapped, MappedKey};
+use silvics_testkit::ordmapped::{OrdKey, OrdMapped};
 use silvics_testkit::verify::{self, verify};
 use std::marker::PhantomData;
 use std::ops::Bound::{Included, Unbounded};
@@ -153,6 +154,12 @@ pub struct MapEnds;
 impl<K: MappedKey + TestKey + ?Sized> Recorded<Mapped<K>> for MapEnds {
     fn verify(plan: &verify::Plan, clock: &Clock) -> verify::Report {
         verify(make::mapped::<K, Pooled>, plan, clock, verify::MapEnds, interrupt::pending_beat)
+    }
+}
+
+impl<K: OrdKey + TestKey + ?Sized> Recorded<OrdMapped<K>> for MapEnds {
+    fn verify(plan: &verify::Plan, clock: &Clock) -> verify::Report {
+        verify(make::ordmapped::<K>, plan, clock, verify::MapEnds, interrupt::pending_beat)
     }
 }
 

@@ -253,7 +253,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
         _guard: &'g Guard,
     ) -> (&'g Place, Option<RouteHold<'g>>) {
         // SAFETY: R2: the route node was read under the guard, and its key's object stays longer.
-        let probe = unsafe { K::probe_slot(route.bound()) };
+        let probe = unsafe { K::probe_slot(route.bound(), &()) };
         loop {
             let (mut place, mut above) = (&self.root, None);
             loop {

@@ -35,7 +35,7 @@
 
 use super::build::Build;
 use super::change::{Contents, Found};
-use super::key::{CaKey, object_word};
+use super::key::{Slots, object_word};
 use super::node::{self, NodeRef};
 use super::objects::{Fresh, May, Objects};
 use super::search::{Locked, order};
@@ -52,12 +52,12 @@ use std::cmp::Ordering;
 pub(super) const MAX_HEIGHT: usize = 64;
 
 /// The bytes before the children.
-const fn before_links<K: CaKey + ?Sized>() -> usize {
+const fn before_links<K: Slots + ?Sized>() -> usize {
     node::HEAD + node::entry_bytes::<K>()
 }
 
 /// The bytes of a node.
-pub(super) const fn bytes<K: CaKey + ?Sized>() -> usize {
+pub(super) const fn bytes<K: Slots + ?Sized>() -> usize {
     before_links::<K>() + 2 * size_of::<Place>()
 }
 
@@ -70,7 +70,7 @@ pub(super) const AVL: NodeLayout = NodeLayout {
     found: &[Field::new("value", node::HEAD + 8, 8)],
 };
 
-impl<'g, K: CaKey + ?Sized> NodeRef<'g, K> {
+impl<'g, K: Slots + ?Sized> NodeRef<'g, K> {
     /// Initialises a node of an AVL tree without children.
     ///
     /// # Safety
@@ -136,17 +136,17 @@ impl<'g, K: CaKey + ?Sized> NodeRef<'g, K> {
 /// # Safety
 /// The word was read from an AVL tree whose lock the caller has during `'g`.
 #[inline(always)]
-unsafe fn node_of<'g, K: CaKey + ?Sized>(word: Word) -> Option<NodeRef<'g, K>> {
+unsafe fn node_of<'g, K: Slots + ?Sized>(word: Word) -> Option<NodeRef<'g, K>> {
     // SAFETY: our contract, V3.
     (!word.is_none()).then(|| unsafe { NodeRef::new(word) })
 }
 
 /// The height of a tree.
-pub(super) fn height_of<K: CaKey + ?Sized>(root: Option<NodeRef<'_, K>>) -> u64 {
+pub(super) fn height_of<K: Slots + ?Sized>(root: Option<NodeRef<'_, K>>) -> u64 {
     root.map_or(0, NodeRef::height)
 }
 
-fn order_of<K: CaKey + ?Sized>(node: NodeRef<'_, K>, probe: &K::Probe<'_>) -> Ordering {
+fn order_of<K: Slots + ?Sized>(node: NodeRef<'_, K>, probe: &K::Probe<'_>) -> Ordering {
     let order = order::<K>(node.key(0), probe, Locked);
     order.unwrap_or_else(|_| unreachable!("the caller has the lock"))
 }
@@ -155,7 +155,7 @@ fn order_of<K: CaKey + ?Sized>(node: NodeRef<'_, K>, probe: &K::Probe<'_>) -> Or
 ///
 /// # Safety
 /// The word is the root of an AVL tree whose lock the caller has.
-pub(super) unsafe fn value_of<K: CaKey + ?Sized, P: Placement>(
+pub(super) unsafe fn value_of<K: Slots + ?Sized, P: Placement>(
     root: Word,
     probe: &K::Probe<'_>,
 ) -> Option<u64> {
@@ -177,7 +177,7 @@ pub(super) unsafe fn value_of<K: CaKey + ?Sized, P: Placement>(
 ///
 /// # Safety
 /// The word is the root of an AVL tree whose lock the caller has during `'g`.
-pub(super) unsafe fn end_of<'g, K: CaKey + ?Sized>(
+pub(super) unsafe fn end_of<'g, K: Slots + ?Sized>(
     root: Word,
     last: bool,
 ) -> Option<NodeRef<'g, K>> {
@@ -194,7 +194,7 @@ pub(super) unsafe fn end_of<'g, K: CaKey + ?Sized>(
 ///
 /// # Safety
 /// The word is the root of an AVL tree whose lock the caller has during `'g`.
-pub(super) unsafe fn walk<'g, K: CaKey + ?Sized, E>(
+pub(super) unsafe fn walk<'g, K: Slots + ?Sized, E>(
     root: Word,
     descends: bool,
     is_before: impl Fn(NodeRef<'g, K>) -> bool,
@@ -249,13 +249,13 @@ impl<'g> Path<'g> {
 }
 
 /// An AVL tree whose base node the caller has locked alone. `top` leads to its root.
-pub(super) struct Tree<'g, K: CaKey + ?Sized, P: Placement, B: Build> {
+pub(super) struct Tree<'g, K: Slots + ?Sized, P: Placement, B: Build> {
     pub(super) top: &'g Place,
     pub(super) objects: &'g Objects<K, P, B>,
     pub(super) guard: &'g Guard,
 }
 
-impl<'g, K: CaKey + ?Sized, P: Placement, B: Build> Tree<'g, K, P, B> {
+impl<'g, K: Slots + ?Sized, P: Placement, B: Build> Tree<'g, K, P, B> {
     fn at(place: &Place) -> Option<NodeRef<'g, K>> {
         // SAFETY: the caller has the lock, and the place is one of the tree.
         unsafe { node_of(place.word()) }
@@ -353,8 +353,8 @@ impl<'g, K: CaKey + ?Sized, P: Placement, B: Build> Tree<'g, K, P, B> {
             }
         };
         // SAFETY: N3: the keys are of entries of the tree.
-        let keys = unsafe { (K::key(neighbours.0.key(0)), K::key(neighbours.1.key(0))) };
-        fresh.key(K::bound(keys.0, keys.1, false), true).ok()
+        let bound = unsafe { K::bound(neighbours.0.key(0), neighbours.1.key(0), false) };
+        fresh.key(bound, true).ok()
     }
 
     fn root_goes_right(root: NodeRef<'_, K>) -> bool {
@@ -379,12 +379,12 @@ impl<'g, K: CaKey + ?Sized, P: Placement, B: Build> Tree<'g, K, P, B> {
     /// Builds a tree of sorted entries.
     pub(super) fn build(
         fresh: &mut Fresh<'_, K, P, B>,
-        entries: &[(K::Ref<'_>, u64)],
+        entries: &[(K::New<'_>, u64)],
     ) -> Result<Word, AllocError> {
         let middle = entries.len() / 2;
         let Some((key, value)) = entries.get(middle) else { return Ok(Word::NONE) };
         let left = Self::build(fresh, &entries[..middle])?;
-        let slot = fresh.key(K::shorten(*key), false)?;
+        let slot = fresh.key(*key, false)?;
         let node = fresh.avl((slot, *value))?;
         let right = Self::build(fresh, &entries[middle + 1..])?;
         node.link(false).link(left);
@@ -394,7 +394,7 @@ impl<'g, K: CaKey + ?Sized, P: Placement, B: Build> Tree<'g, K, P, B> {
     }
 }
 
-impl<'g, K: CaKey + ?Sized, P: Placement, B: Build> Contents<'g, K> for Tree<'g, K, P, B> {
+impl<'g, K: Slots + ?Sized, P: Placement, B: Build> Contents<'g, K> for Tree<'g, K, P, B> {
     type Path = Path<'g>;
 
     fn find(
@@ -417,7 +417,7 @@ impl<'g, K: CaKey + ?Sized, P: Placement, B: Build> Contents<'g, K> for Tree<'g,
         &self,
         _found: Option<&Found<'g, K>>,
         mut path: Path<'g>,
-        (key, value): (K::Ref<'_>, u64),
+        (key, value): (K::New<'_>, u64),
     ) -> Result<(), AllocError> {
         let mut fresh = Fresh::new(self.objects, May::Flush(self.guard));
         let slot = fresh.key(key, false)?;

@@ -4,8 +4,9 @@
 use super::Ca;
 use super::avl::Tree;
 use super::build::{Build, Form};
-use super::key::{CaKey, MAX_BYTES};
-use super::node::{max_entries, room_for};
+use super::change::bound;
+use super::key::{CaKey, MAX_BYTES, Slots};
+use super::node::{NodeRef, max_entries, room_for};
 use super::objects::{Fresh, May, Upper};
 use super::word::Word;
 use crate::error::{AllocError, BulkLoadError, reserved};
@@ -15,7 +16,7 @@ use std::cmp::Ordering;
 use std::ops::Bound;
 
 /// Fails if a key is too long.
-pub(crate) fn check_len<K: CaKey + ?Sized>(key: K::Ref<'_>) -> Result<(), AllocError> {
+pub(crate) fn check_len<K: Slots + ?Sized>(key: K::New<'_>) -> Result<(), AllocError> {
     let bytes = K::len(key);
     if K::HAS_OBJECTS && bytes > MAX_BYTES {
         return Err(AllocError::KeyLength { bytes, limit: MAX_BYTES });
@@ -46,24 +47,22 @@ pub(crate) fn check_sorted<K: CaKey + ?Sized>(
 }
 
 /// A container of these entries, which are sorted.
-pub(crate) fn container_of<K: CaKey + ?Sized, P: Placement, U: Upper<K>>(
-    entries: &[(K::Ref<'_>, u64)],
+pub(crate) fn container_of<K: Slots + ?Sized, P: Placement, U: Upper<K>>(
+    entries: &[(K::New<'_>, u64)],
     fresh: &mut Fresh<'_, K, P, U>,
 ) -> Result<Word, AllocError> {
     // A level of nodes, each with the bound before it.
     let mut level: Vec<(K::Slot, Word)> = Vec::new();
-    let mut last: Option<K::Ref<'_>> = None;
+    let mut last: Option<NodeRef<'_, K>> = None;
     for entries in in_parts(entries, max_entries::<K>()) {
         let leaf = fresh.node(true, room_for::<K>(entries.len(), false))?;
-        let first = entries[0].0;
-        let bound = match last {
-            Some(last) => fresh.key(K::bound(K::shorten(last), K::shorten(first), false), true)?,
+        for (at, (key, value)) in entries.iter().enumerate() {
+            leaf.insert(at, (fresh.key(*key, false)?, *value));
+        }
+        let bound = match last.replace(leaf) {
+            Some(last) => bound(fresh, last, leaf, false)?,
             None => K::unused(),
         };
-        for (at, (key, value)) in entries.iter().enumerate() {
-            leaf.insert(at, (fresh.key(K::shorten(*key), false)?, *value));
-        }
-        last = entries.last().map(|(key, _)| *key);
         reserved(&mut level, 1)?.push((bound, leaf.word()));
     }
     while level.len() > 1 {
@@ -150,7 +149,8 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
         let left = Self::parts(fresh, before, parts / 2)?;
         let right = Self::parts(fresh, behind, parts - parts / 2)?;
         let (last, first) = (before[before.len() - 1].0, behind[0].0);
-        let bound = fresh.key(K::bound(K::shorten(last), K::shorten(first), false), true)?;
+        let bound = K::between(K::shorten(last), K::shorten(first), false);
+        let bound = fresh.key(bound, true)?;
         fresh.route(left, bound, right)
     }
 }

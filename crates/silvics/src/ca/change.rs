@@ -12,7 +12,7 @@
 //! All objects of a change are made before the first word changes that leads to one.
 
 use super::build::Build;
-use super::key::{CaKey, object_word};
+use super::key::{Slots, object_word};
 use super::node::{NodeRef, max_entries, more, room_for};
 use super::objects::{Fresh, May, Objects, Upper};
 use super::search::{Locked, Torn, follow, order, rank};
@@ -23,6 +23,7 @@ use crate::domain::Guard;
 use crate::frame::afterwards;
 use silvics_pool::{AllocError, Placement};
 use std::cmp::Ordering;
+use std::mem::MaybeUninit;
 
 /// The most inner nodes on a way. There are at least some eight insertions into a node for each one
 /// that a division adds (`splice.rs`). So a tree gets as high as this by some eight to the power of
@@ -33,33 +34,53 @@ pub(crate) const MAX_HEIGHT: usize = if cfg!(silvics_shuttle) { 24 } else { 16 }
 pub(crate) type Step<'g, K> = (NodeRef<'g, K>, usize);
 
 /// The inner nodes from the root of a container to a node.
-pub(crate) struct Path<'g, K: CaKey + ?Sized> {
-    steps: [Option<Step<'g, K>>; MAX_HEIGHT],
+pub(crate) struct Path<'g, K: Slots + ?Sized> {
+    /// The first `len` of them are there.
+    steps: [MaybeUninit<Step<'g, K>>; MAX_HEIGHT],
     len: usize,
 }
 
-impl<K: CaKey + ?Sized> Default for Path<'_, K> {
+impl<K: Slots + ?Sized> Default for Path<'_, K> {
     fn default() -> Self {
-        Self { steps: [None; MAX_HEIGHT], len: 0 }
+        Self { steps: [const { MaybeUninit::uninit() }; MAX_HEIGHT], len: 0 }
     }
 }
 
-impl<'g, K: CaKey + ?Sized> Path<'g, K> {
+impl<'g, K: Slots + ?Sized> Path<'g, K> {
     pub(crate) fn push(&mut self, step: Step<'g, K>) -> Result<(), AllocError> {
         let place = self.steps.get_mut(self.len).ok_or(AllocError::System { requested: 0 })?;
-        *place = Some(step);
+        place.write(step);
         self.len += 1;
         Ok(())
     }
 
+    pub(crate) fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    /// Adds a step on the way to a leaf of a container that does not change.
+    pub(crate) fn go(&mut self, step: Step<'g, K>) {
+        let Ok(()) = self.push(step) else {
+            unreachable!("it takes more insertions than there are numbers");
+        };
+    }
+
     pub(crate) fn pop(&mut self) -> Option<Step<'g, K>> {
-        self.len = self.len.checked_sub(1)?;
-        self.steps[self.len]
+        let last = self.last()?;
+        self.len -= 1;
+        Some(last)
     }
 
     /// The last step.
     pub(crate) fn last(&self) -> Option<Step<'g, K>> {
-        self.steps[..self.len].last().copied().flatten()
+        self.steps().last().copied()
+    }
+
+    /// The steps, from the root on.
+    pub(crate) fn steps(&self) -> &[Step<'g, K>] {
+        let steps = &raw const self.steps[..self.len];
+        // SAFETY: `push` has written the first `len` steps.
+        unsafe { &*(steps as *const [Step<'g, K>]) }
     }
 }
 
@@ -96,7 +117,7 @@ impl Gone {
     ///
     /// # Safety
     /// No new reader can reach them, and each is retired once.
-    pub(crate) unsafe fn retire<K: CaKey + ?Sized, P: Placement, U: Upper<K>>(
+    pub(crate) unsafe fn retire<K: Slots + ?Sized, P: Placement, U: Upper<K>>(
         &self,
         objects: &Objects<K, P, U>,
         guard: &Guard,
@@ -115,7 +136,7 @@ impl Gone {
 }
 
 /// A container whose base node the caller has locked alone, of any [`Form`](super::build::Form).
-pub(super) trait Contents<'g, K: CaKey + ?Sized> {
+pub(super) trait Contents<'g, K: Slots + ?Sized> {
     /// The way to a key.
     type Path: Default;
 
@@ -131,7 +152,7 @@ pub(super) trait Contents<'g, K: CaKey + ?Sized> {
         &self,
         found: Option<&Found<'g, K>>,
         path: Self::Path,
-        entry: (K::Ref<'_>, u64),
+        entry: (K::New<'_>, u64),
     ) -> Result<(), AllocError>;
 
     /// Removes an entry.
@@ -139,14 +160,14 @@ pub(super) trait Contents<'g, K: CaKey + ?Sized> {
 }
 
 /// A B⁺-tree whose base node the caller has locked. `top` leads to its root.
-pub(super) struct Container<'g, K: CaKey + ?Sized, P: Placement, B: Build> {
+pub(super) struct Container<'g, K: Slots + ?Sized, P: Placement, B: Build> {
     pub(super) top: &'g Place,
     pub(super) objects: &'g Objects<K, P, B>,
     pub(super) guard: &'g Guard,
 }
 
 /// The place of a key in a container.
-pub(crate) struct Found<'g, K: CaKey + ?Sized> {
+pub(crate) struct Found<'g, K: Slots + ?Sized> {
     pub(crate) leaf: NodeRef<'g, K>,
     pub(crate) at: usize,
     pub(crate) is_there: bool,
@@ -156,7 +177,7 @@ fn never_torn<T>(outcome: Result<T, Torn>) -> T {
     outcome.unwrap_or_else(|Torn| unreachable!("the caller has the lock"))
 }
 
-impl<'g, K: CaKey + ?Sized, P: Placement, B: Build> Contents<'g, K> for Container<'g, K, P, B> {
+impl<'g, K: Slots + ?Sized, P: Placement, B: Build> Contents<'g, K> for Container<'g, K, P, B> {
     type Path = Path<'g, K>;
 
     fn find(
@@ -184,7 +205,7 @@ impl<'g, K: CaKey + ?Sized, P: Placement, B: Build> Contents<'g, K> for Containe
         &self,
         found: Option<&Found<'g, K>>,
         mut path: Path<'g, K>,
-        (key, value): (K::Ref<'_>, u64),
+        (key, value): (K::New<'_>, u64),
     ) -> Result<(), AllocError> {
         let mut fresh = Fresh::new(self.objects, May::Flush(self.guard));
         let slot = fresh.key(key, false)?;
@@ -219,7 +240,7 @@ impl<'g, K: CaKey + ?Sized, P: Placement, B: Build> Contents<'g, K> for Containe
     }
 }
 
-impl<'g, K: CaKey + ?Sized, P: Placement, B: Build> Container<'g, K, P, B> {
+impl<'g, K: Slots + ?Sized, P: Placement, B: Build> Container<'g, K, P, B> {
     /// The node that a word of the container leads to.
     fn node(word: Word) -> Option<NodeRef<'g, K>> {
         // SAFETY: the caller has the lock, and the word is one of the container.
@@ -446,21 +467,24 @@ impl<'g, K: CaKey + ?Sized, P: Placement, B: Build> Container<'g, K, P, B> {
 
 /// The bound between two neighbouring leaves, which do not change meanwhile: a `low` one if keys
 /// descend, so that the next ones go to the leaf on the right.
-pub(crate) fn bound<K: CaKey + ?Sized, P: Placement, U: Upper<K>>(
+pub(crate) fn bound<K: Slots + ?Sized, P: Placement, U: Upper<K>>(
     fresh: &mut Fresh<'_, K, P, U>,
     left: NodeRef<'_, K>,
     right: NodeRef<'_, K>,
     low: bool,
 ) -> Result<K::Slot, AllocError> {
+    let (left, right) = (left.key(left.len() - 1), right.key(0));
+    if K::BOUNDS_ARE_ENTRIES {
+        return Ok(right);
+    }
     // SAFETY: N3: the keys are of entries of the container, which does not change.
-    let (left, right) = unsafe { (K::key(left.key(left.len() - 1)), K::key(right.key(0))) };
-    fresh.key(K::bound(left, right, low), true)
+    fresh.key(unsafe { K::bound(left, right, low) }, true)
 }
 
 /// Divides a container between two children of its root, or two entries, in the middle, if it has
 /// two entries and there is memory. `gone` gets the nodes that neither has. The container does not
 /// change meanwhile.
-pub(crate) fn halve<'g, K: CaKey + ?Sized, P: Placement, U: Upper<K>>(
+pub(crate) fn halve<'g, K: Slots + ?Sized, P: Placement, U: Upper<K>>(
     root: Word,
     fresh: &mut Fresh<'g, K, P, U>,
     gone: &mut Gone,
@@ -498,8 +522,28 @@ pub(crate) fn halve<'g, K: CaKey + ?Sized, P: Placement, U: Upper<K>>(
     Some(halves)
 }
 
+/// The first leaf of a subtree, or the last one. `path` gets the way there.
+///
+/// # Safety
+/// The container does not change, and none of its nodes is reclaimed, during `'g`.
+pub(crate) unsafe fn to_edge<'g, K: Slots + ?Sized>(
+    from: Word,
+    last: bool,
+    path: &mut Path<'g, K>,
+) -> NodeRef<'g, K> {
+    // SAFETY: our contract; N4: children exist.
+    let mut node = unsafe { NodeRef::<'g, K>::new(from) };
+    while !node.is_leaf() {
+        let at = if last { node.len() - 1 } else { 0 };
+        path.go((node, at));
+        // SAFETY: likewise.
+        node = unsafe { NodeRef::new(node.child(at)) };
+    }
+    node
+}
+
 /// The number of inner nodes above a leaf. The container does not change meanwhile.
-pub(crate) fn height<K: CaKey + ?Sized>(root: Word) -> usize {
+pub(crate) fn height<K: Slots + ?Sized>(root: Word) -> usize {
     let (mut height, mut word) = (0, root);
     while word.kind() == Kind::Inner {
         // SAFETY: N4: the caller keeps writers from the container, and it has this node.

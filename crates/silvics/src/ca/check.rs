@@ -4,7 +4,7 @@ use super::Ca;
 use super::avl::height_of;
 use super::build::{Build, Form};
 use super::change::height;
-use super::key::CaKey;
+use super::key::{CaKey, Slots};
 use super::node::{NodeRef, max_entries};
 use super::objects::placed_key;
 use super::route::{BaseRef, RouteRef};
@@ -16,7 +16,7 @@ use silvics_pool::Placement;
 use std::cmp::Ordering;
 
 /// The bounds of a subtree: its keys are not smaller than the first, and smaller than the second.
-pub(crate) type Bounds<K> = [Option<<K as CaKey>::Slot>; 2];
+pub(crate) type Bounds<K> = [Option<<K as Slots>::Slot>; 2];
 
 impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
     /// Walks the tree and verifies N2, N4, R1, R3 and R4. Calls `see` with each object, and returns
@@ -40,7 +40,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
             if !route.get().lock.is_open() {
                 return violation("R3", "a linked route node is locked or obsolete".into());
             }
-            if !is_within::<K>(bound, [low, high]) {
+            if !is_within::<K>(bound, [low, high], &()) {
                 return violation("R4", "a bound is not within those above".into());
             }
             let left = Self::check_subtree(route.child(false).word(), [low, Some(bound)], see)?;
@@ -58,7 +58,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
         }
         let root = base.get().container.word();
         match B::FORM {
-            Form::Blocks => check_container::<K>(root, [low, high], see),
+            Form::Blocks => check_container::<K>(root, [low, high], &(), see),
             Form::Avl if root.is_none() => Ok(0),
             Form::Avl => check_avl::<K>(root, [low, high], false, see),
         }
@@ -66,10 +66,14 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
 }
 
 /// Whether a slot is within bounds.
-pub(crate) fn is_within<K: CaKey + ?Sized>(slot: K::Slot, [low, high]: Bounds<K>) -> bool {
+pub(crate) fn is_within<K: Slots + ?Sized>(
+    slot: K::Slot,
+    [low, high]: Bounds<K>,
+    by: &K::Order,
+) -> bool {
     let is_before = |a: K::Slot, b: K::Slot, or_equal: bool| {
         // SAFETY: access is exclusive, and the slots are of linked objects.
-        let probe = unsafe { K::probe_slot(b) };
+        let probe = unsafe { K::probe_slot(b, by) };
         let found = order::<K>(a, &probe, Locked);
         matches!(found, Ok(Ordering::Less)) || or_equal && matches!(found, Ok(Ordering::Equal))
     };
@@ -78,7 +82,7 @@ pub(crate) fn is_within<K: CaKey + ?Sized>(slot: K::Slot, [low, high]: Bounds<K>
 }
 
 /// Shows the object of a key.
-pub(crate) fn see_key<K: CaKey + ?Sized>(slot: K::Slot, see: &mut See<'_>) {
+pub(crate) fn see_key<K: Slots + ?Sized>(slot: K::Slot, see: &mut See<'_>) {
     if let Some(object) = K::object(slot) {
         // SAFETY: access is exclusive, and the key is one of a linked object.
         see(unsafe { placed_key(object) });
@@ -87,21 +91,23 @@ pub(crate) fn see_key<K: CaKey + ?Sized>(slot: K::Slot, see: &mut See<'_>) {
 
 /// Verifies N2 and N4 in a container. Calls `see` with each object, and returns the number of
 /// entries.
-pub(crate) fn check_container<K: CaKey + ?Sized>(
+pub(crate) fn check_container<K: Slots + ?Sized>(
     root: Word,
     bounds: Bounds<K>,
+    by: &K::Order,
     see: &mut See<'_>,
 ) -> Result<usize, Violation> {
     if root.is_none() {
         return Ok(0);
     }
-    check_node::<K>(root, height::<K>(root), bounds, see)
+    check_node::<K>(root, height::<K>(root), bounds, by, see)
 }
 
-fn check_node<K: CaKey + ?Sized>(
+fn check_node<K: Slots + ?Sized>(
     word: Word,
     height: usize,
     bounds: Bounds<K>,
+    by: &K::Order,
     see: &mut See<'_>,
 ) -> Result<usize, Violation> {
     // SAFETY: access is exclusive, and the word is linked.
@@ -118,8 +124,8 @@ fn check_node<K: CaKey + ?Sized>(
     for at in first..len {
         let key = node.key(at);
         see_key::<K>(key, see);
-        let is_after = before.is_none_or(|before| !is_within::<K>(before, [Some(key), None]));
-        if !is_after || !is_within::<K>(key, bounds) {
+        let is_after = before.is_none_or(|before| !is_within::<K>(before, [Some(key), None], by));
+        if !is_after || !is_within::<K>(key, bounds, by) {
             return violation("N2", format!("entry {at} of {len} is not in order"));
         }
         before = Some(key);
@@ -131,7 +137,7 @@ fn check_node<K: CaKey + ?Sized>(
     for at in 0..len {
         let low = if at == 0 { bounds[0] } else { Some(node.key(at)) };
         let high = if at + 1 == len { bounds[1] } else { Some(node.key(at + 1)) };
-        entries += check_node::<K>(node.child(at), height - 1, [low, high], see)?;
+        entries += check_node::<K>(node.child(at), height - 1, [low, high], by, see)?;
     }
     Ok(entries)
 }
@@ -152,8 +158,8 @@ fn check_avl<K: CaKey + ?Sized>(
     see(node.placed());
     let key = node.key(0);
     see_key::<K>(key, see);
-    let is_again = low_is_key && low.is_some_and(|low| is_within::<K>(low, [Some(key), None]));
-    if is_again || !is_within::<K>(key, [low, high]) {
+    let is_again = low_is_key && low.is_some_and(|low| is_within::<K>(low, [Some(key), None], &()));
+    if is_again || !is_within::<K>(key, [low, high], &()) {
         return violation("V1", "a key is not in order".into());
     }
     let mut entries = 1;

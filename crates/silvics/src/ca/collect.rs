@@ -22,7 +22,7 @@
 //! the version after it was validated, or finds it released.
 
 use super::build::{Build, Form, Lock};
-use super::key::CaKey;
+use super::key::{CaKey, Slots};
 use super::node::NodeRef;
 use super::ops::{Hold, Share, Way, goes_right};
 use super::search::{Locked, Seen, Torn, Valid, follow, order, rank};
@@ -41,10 +41,10 @@ use std::ops::Bound;
 const ATTEMPTS: u32 = 2;
 
 /// The entries of a range, while its keys may not be looked at.
-type Slots<K> = Vec<(<K as CaKey>::Slot, u64)>;
+type Entries<K> = Vec<(<K as Slots>::Slot, u64)>;
 
 /// A bound of a range, and whether its key is part of the range.
-type Edge<'k, K> = Option<(<K as CaKey>::Probe<'k>, bool)>;
+type Edge<'k, K> = Option<(<K as Slots>::Probe<'k>, bool)>;
 
 /// The reason why a range could not be read.
 enum Failed {
@@ -193,7 +193,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
     ) -> Way<'g, K> {
         if let Some(behind) = behind {
             // SAFETY: R2: the bound was read under the guard.
-            let probe = unsafe { K::probe_slot(behind) };
+            let probe = unsafe { K::probe_slot(behind, &()) };
             return self.way_to(&probe, guard);
         }
         let low = within.low.as_ref();
@@ -224,7 +224,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
         bounds: AlgorithmBounds<'_, Self>,
         guard: &'g Guard,
     ) -> Result<Vec<(K::Ref<'g>, u64)>, AllocError> {
-        let within = Within::new(bounds);
+        let within = Within::<K>::new(bounds);
         let mut slots = Vec::new();
         let mut is_read = false;
         if B::LOCK == Lock::Shared {
@@ -254,7 +254,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
     fn read_range<'g>(
         &'g self,
         within: &Within<'_, K>,
-        slots: &mut Slots<K>,
+        slots: &mut Entries<K>,
         guard: &'g Guard,
     ) -> Result<(), Failed> {
         slots.clear();
@@ -292,7 +292,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
     fn read_range_shared<'g>(
         &'g self,
         within: &Within<'_, K>,
-        slots: &mut Slots<K>,
+        slots: &mut Entries<K>,
         guard: &'g Guard,
     ) -> Result<(), AllocError> {
         let mut all: Vec<Share<'g>> = Vec::new();
@@ -345,7 +345,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
     fn read_range_locked<'g>(
         &'g self,
         within: &Within<'_, K>,
-        slots: &mut Slots<K>,
+        slots: &mut Entries<K>,
         guard: &'g Guard,
     ) -> Result<(), AllocError> {
         slots.clear();
@@ -365,7 +365,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
         new: &mut dyn FnMut(K::Ref<'_>, u64) -> u64,
         guard: &Guard,
     ) -> Result<usize, AllocError> {
-        let within = Within::new(bounds);
+        let within = Within::<K>::new(bounds);
         let mut all = self.lock_range(&within, guard)?;
         let mut values: Vec<(NodeRef<'_, K>, usize, u64)> = Vec::new();
         // If the closure panics, or there is no memory, no value has changed.
@@ -438,12 +438,13 @@ mod tests {
             n += 1;
         }
         let kinds = |key| [Bound::Included(key), Bound::Excluded(key), Bound::Unbounded];
-        let all = tree.0.lock_range(&Within::new((Bound::Unbounded, Bound::Unbounded)), &guard);
+        let all =
+            tree.0.lock_range(&Within::<u64>::new((Bound::Unbounded, Bound::Unbounded)), &guard);
         assert!(all.unwrap().len() > 5, "the range has several base nodes");
         for (from, to) in [(0, 6000), (17, 4001), (400, 400), (400, 402), (900, 100)] {
             for low in kinds(from) {
                 for high in kinds(to) {
-                    let within = Within::new((low, high));
+                    let within = Within::<u64>::new((low, high));
                     let (mut free, mut locked) = (Vec::new(), Vec::new());
                     assert!(tree.0.read_range(&within, &mut free, &guard).is_ok());
                     tree.0.read_range_locked(&within, &mut locked, &guard).unwrap();

@@ -195,7 +195,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
         guard: &'g Guard,
     ) -> Option<(Way<'g, K>, Hold<'g>, bool)> {
         // SAFETY: R2: the bound was read under the guard.
-        let probe = unsafe { K::probe_slot(bound) };
+        let probe = unsafe { K::probe_slot(bound, &()) };
         let next = self.way(
             |bound| match order::<K>(bound, &probe, Locked) {
                 Ok(Ordering::Equal) => !LAST,

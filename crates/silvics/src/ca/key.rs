@@ -8,6 +8,7 @@
 //! the left and at most as large as those on the right. Bounds of up to eight bytes need no object.
 
 use super::word::Word;
+use crate::domain::Guard;
 use crate::encoding::{IndexKey, common_prefix};
 use silvics_sync::atomic::{AtomicU64, Ordering};
 use silvics_sync::model::touch;
@@ -22,60 +23,85 @@ pub(crate) const LENGTH_BYTES: usize = 8;
 /// The longest byte string that is a key.
 pub(crate) const MAX_BYTES: usize = 512 << 10;
 
-/// A key type that the tree can hold: `u64`, `u128` or `[u8]`. The trait is sealed.
-pub trait CaKey: IndexKey + private::Sealed {
+/// Keys as nodes hold them, and their order. The trait is sealed.
+#[doc(hidden)]
+pub trait Slots: private::Sealed + 'static {
     /// A key as a node has it.
-    #[doc(hidden)]
     type Slot: Copy + PartialEq;
     /// The place of a slot.
-    #[doc(hidden)]
     type Place;
     /// A key that is searched.
-    #[doc(hidden)]
     type Probe<'k>: Copy;
-    /// Whether keys have objects.
-    #[doc(hidden)]
+    /// A key that is put into a tree.
+    type New<'k>: Copy;
+    /// The data beside keys on which the order depends, and the place of keys that the tree does
+    /// not own.
+    type Order: Send + Sync + 'static;
+    /// Whether keys have objects that the tree owns.
     const HAS_OBJECTS: bool;
+    /// Whether the bounds of nodes are keys of entries. If not, they are keys of their own.
+    const BOUNDS_ARE_ENTRIES: bool = false;
 
-    #[doc(hidden)]
-    fn probe(key: Self::Ref<'_>) -> Self::Probe<'_>;
     /// The key of a slot as a probe.
     ///
     /// # Safety
-    /// The object of the slot is not reclaimed during `'k`.
-    #[doc(hidden)]
-    unsafe fn probe_slot<'k>(slot: Self::Slot) -> Self::Probe<'k>;
-    #[doc(hidden)]
+    /// The object of the slot is not reclaimed while the probe is used.
+    unsafe fn probe_slot(slot: Self::Slot, order: &Self::Order) -> Self::Probe<'_>;
     fn place(slot: Self::Slot) -> Self::Place;
-    #[doc(hidden)]
     fn load(place: &Self::Place) -> Self::Slot;
-    #[doc(hidden)]
     fn store(place: &Self::Place, slot: Self::Slot);
     /// A slot without an object, for places that have no key yet.
-    #[doc(hidden)]
     fn unused() -> Self::Slot;
     /// The order of a slot's key and a probe, or nothing if that depends on the key's object.
-    #[doc(hidden)]
     fn order(slot: Self::Slot, probe: &Self::Probe<'_>) -> Option<Order>;
     /// The order of a slot's key and a probe.
     ///
     /// # Safety
     /// The object of the slot is not reclaimed during the call.
-    #[doc(hidden)]
     unsafe fn order_by_object(slot: Self::Slot, probe: &Self::Probe<'_>) -> Order;
 
+    /// Notes that a call searches for a key again, since the tree has changed meanwhile.
+    fn again(_probe: &Self::Probe<'_>) {}
+
+    /// Whether two slots are of the same key object, or of the same number.
+    fn are_same(a: Self::Slot, b: Self::Slot) -> bool {
+        a == b
+    }
+
+    /// The length of a key, for keys that may be too long.
+    fn len(key: Self::New<'_>) -> usize;
     /// The bytes of a key's object, of an entry or of a bound. Zero if it needs none.
-    #[doc(hidden)]
-    fn object_bytes(key: Self::Ref<'_>, is_bound: bool) -> usize;
+    fn object_bytes(key: Self::New<'_>, is_bound: bool) -> usize;
     /// The slot of a key with an object, if it needs one.
     ///
     /// # Safety
     /// The object has the bytes that `object_bytes` says, and nobody else has it.
-    #[doc(hidden)]
-    unsafe fn slot(key: Self::Ref<'_>, object: Option<NonNull<u8>>) -> Self::Slot;
-    /// The key's object, if it has one.
-    #[doc(hidden)]
+    unsafe fn slot(key: Self::New<'_>, object: Option<NonNull<u8>>) -> Self::Slot;
+    /// The key's object, if it has one that the tree owns.
     fn object(slot: Self::Slot) -> Option<NonNull<u8>>;
+    /// A bound between the keys of two neighbouring entries: see [`CaKey::between`].
+    ///
+    /// # Safety
+    /// The objects of the slots are not reclaimed during `'k`.
+    unsafe fn bound<'k>(left: Self::Slot, right: Self::Slot, low: bool) -> Self::New<'k>;
+    /// The address of a key that the tree does not own, if the key has one.
+    fn id(_slot: Self::Slot) -> Option<usize> {
+        None
+    }
+    /// Retires a key that the tree does not own, and that neither an entry nor a route node has any
+    /// more.
+    ///
+    /// # Safety
+    /// No new reader can reach the key. It is retired once, under a guard of the tree's domain.
+    unsafe fn retire(_slot: Self::Slot, _order: &Self::Order, _guard: &Guard) {}
+}
+
+/// A key type that the tree can hold: `u64`, `u128` or `[u8]`. The trait is sealed.
+pub trait CaKey:
+    IndexKey + for<'k> Slots<Order = (), New<'k> = <Self as IndexKey>::Ref<'k>>
+{
+    #[doc(hidden)]
+    fn probe(key: Self::Ref<'_>) -> Self::Probe<'_>;
     /// The key of an entry's slot.
     ///
     /// # Safety
@@ -85,13 +111,10 @@ pub trait CaKey: IndexKey + private::Sealed {
     /// A short bound between two neighbouring keys. Numbers are as short as each other, and theirs
     /// is as low as possible if `low`, else as high.
     #[doc(hidden)]
-    fn bound<'k>(left: Self::Ref<'_>, right: Self::Ref<'k>, low: bool) -> Self::Ref<'k>;
-    /// The length of a key, for keys that may be too long.
-    #[doc(hidden)]
-    fn len(key: Self::Ref<'_>) -> usize;
+    fn between<'k>(left: Self::Ref<'_>, right: Self::Ref<'k>, low: bool) -> Self::New<'k>;
 }
 
-mod private {
+pub(crate) mod private {
     pub trait Sealed {}
     impl Sealed for u64 {}
     impl Sealed for u128 {}
@@ -104,18 +127,16 @@ pub struct Wide(AtomicU64, AtomicU64);
 
 macro_rules! number {
     ($key:ty, $place:ty, $new:expr, $load:expr, $store:expr) => {
-        impl CaKey for $key {
+        impl Slots for $key {
             type Slot = Self;
             type Place = $place;
             type Probe<'k> = Self;
+            type New<'k> = Self;
+            type Order = ();
             const HAS_OBJECTS: bool = false;
 
             #[inline(always)]
-            fn probe(key: Self::Ref<'_>) -> Self::Probe<'_> {
-                key
-            }
-            #[inline(always)]
-            unsafe fn probe_slot<'k>(slot: Self) -> Self::Probe<'k> {
+            unsafe fn probe_slot(slot: Self, _order: &()) -> Self::Probe<'_> {
                 slot
             }
             fn place(slot: Self) -> $place {
@@ -140,6 +161,9 @@ macro_rules! number {
             unsafe fn order_by_object(slot: Self, probe: &Self) -> Order {
                 slot.cmp(probe)
             }
+            fn len(_key: Self) -> usize {
+                size_of::<Self>()
+            }
             fn object_bytes(_key: Self, _is_bound: bool) -> usize {
                 0
             }
@@ -149,15 +173,22 @@ macro_rules! number {
             fn object(_slot: Self) -> Option<NonNull<u8>> {
                 None
             }
+            unsafe fn bound<'k>(left: Self, right: Self, low: bool) -> Self::New<'k> {
+                Self::between(left, right, low)
+            }
+        }
+
+        impl CaKey for $key {
+            #[inline(always)]
+            fn probe(key: Self::Ref<'_>) -> Self::Probe<'_> {
+                key
+            }
             #[inline(always)]
             unsafe fn key<'g>(slot: Self) -> Self::Ref<'g> {
                 slot
             }
-            fn bound<'k>(left: Self::Ref<'_>, right: Self::Ref<'k>, low: bool) -> Self::Ref<'k> {
+            fn between<'k>(left: Self::Ref<'_>, right: Self::Ref<'k>, low: bool) -> Self::New<'k> {
                 if low { left + 1 } else { right } // `left` is the smaller one
-            }
-            fn len(_key: Self) -> usize {
-                size_of::<Self>()
             }
         }
     };
@@ -245,19 +276,15 @@ fn head_of(bytes: &[u8]) -> u64 {
     u64::from_be_bytes(head)
 }
 
-impl CaKey for [u8] {
+impl Slots for [u8] {
     type Slot = TextSlot;
     type Place = TextPlace;
     type Probe<'k> = TextProbe<'k>;
+    type New<'k> = &'k [u8];
+    type Order = ();
     const HAS_OBJECTS: bool = true;
 
-    #[inline]
-    fn probe(key: Self::Ref<'_>) -> Self::Probe<'_> {
-        let rest = key.get(HEAD..).unwrap_or_default();
-        TextProbe { head: head_of(key), short_len: key.len().min(HEAD + 1), rest }
-    }
-
-    unsafe fn probe_slot<'k>(slot: TextSlot) -> Self::Probe<'k> {
+    unsafe fn probe_slot(slot: TextSlot, _order: &()) -> TextProbe<'_> {
         // SAFETY: our contract.
         let rest = unsafe { slot.rest() };
         TextProbe { head: slot.head, short_len: slot.short_len(), rest }
@@ -302,6 +329,10 @@ impl CaKey for [u8] {
         Self::order(slot, probe).unwrap_or_else(by_rest)
     }
 
+    fn len(key: &[u8]) -> usize {
+        key.len()
+    }
+
     fn object_bytes(key: &[u8], is_bound: bool) -> usize {
         if is_bound && key.len() <= HEAD { 0 } else { LENGTH_BYTES + key.len() }
     }
@@ -324,24 +355,33 @@ impl CaKey for [u8] {
         NonNull::new(slot.object.pointer())
     }
 
+    unsafe fn bound<'k>(left: TextSlot, right: TextSlot, low: bool) -> &'k [u8] {
+        // SAFETY: our contract. Entries have objects.
+        unsafe { Self::between(Self::key(left), Self::key(right), low) }
+    }
+}
+
+impl CaKey for [u8] {
+    #[inline]
+    fn probe(key: Self::Ref<'_>) -> Self::Probe<'_> {
+        let rest = key.get(HEAD..).unwrap_or_default();
+        TextProbe { head: head_of(key), short_len: key.len().min(HEAD + 1), rest }
+    }
+
     #[inline]
     unsafe fn key<'g>(slot: TextSlot) -> Self::Ref<'g> {
         // SAFETY: our contract: the slot of an entry has an object.
         unsafe { bytes_of(slot.object.pointer()) }
     }
 
-    fn bound<'k>(left: Self::Ref<'_>, right: Self::Ref<'k>, _low: bool) -> Self::Ref<'k> {
+    fn between<'k>(left: Self::Ref<'_>, right: Self::Ref<'k>, _low: bool) -> Self::New<'k> {
         let common = common_prefix(left, right, 0);
         &right[..right.len().min(common + 1)]
-    }
-
-    fn len(key: &[u8]) -> usize {
-        key.len()
     }
 }
 
 /// The word of a slot's object.
-pub(crate) fn object_word<K: CaKey + ?Sized>(slot: K::Slot) -> Option<Word> {
+pub(crate) fn object_word<K: Slots + ?Sized>(slot: K::Slot) -> Option<Word> {
     K::object(slot).map(Word::key)
 }
 
@@ -369,12 +409,15 @@ mod tests {
                 // SAFETY: the memory is there.
                 unsafe {
                     assert_eq!(<[u8]>::order_by_object(slot, &probe), a.cmp(b), "{a:?} {b:?}");
-                    let again = <[u8]>::probe_slot(slot);
+                    let again = <[u8]>::probe_slot(slot, &());
                     assert_eq!(<[u8]>::order_by_object(slot, &again), Order::Equal);
                     assert_eq!(<[u8]>::key(slot), a);
                 }
                 if a < b {
-                    let bound = <[u8]>::bound(a, b, false);
+                    let mut memory = vec![0_u64; 8];
+                    let object = NonNull::new(memory.as_mut_ptr().cast::<u8>());
+                    // SAFETY: the memory of both slots is there.
+                    let bound = unsafe { <[u8]>::bound(slot, <[u8]>::slot(b, object), false) };
                     assert!(a.as_slice() < bound && bound <= b.as_slice());
                 }
             }

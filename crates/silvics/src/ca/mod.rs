@@ -227,6 +227,7 @@ unsafe impl<K: CaKey + ?Sized, P: Placement, B: Build> Algorithm for Ca<K, P, B>
         let mut fresh = Fresh::new(&objects, May::Flush(&guard));
         let root = Place::new(fresh.base(Word::NONE)?);
         fresh.linked();
+        drop(fresh);
         drop(guard);
         Ok(Self { root, objects, changes: Changes::new(), build: PhantomData })
     }

@@ -10,7 +10,8 @@
 //! what they have read then: see `search.rs`.
 
 use super::avl::{self, AVL};
-use super::key::CaKey;
+use super::key::Slots;
+use super::splice::Item;
 use super::word::{Kind, Place, Word};
 use silvics_layout::record::{Read, Why};
 use silvics_layout::{Field, NodeLayout, Placed};
@@ -19,6 +20,9 @@ use silvics_sync::model::touch;
 use silvics_sync::prefetch;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
+
+/// Whether nodes may be copied word by word. In models, a word has a history that is not copied.
+const COPIES_WORDS: bool = !cfg!(any(silvics_loom, silvics_shuttle));
 
 /// The bytes of a cache line.
 const LINE: usize = 64;
@@ -74,7 +78,7 @@ pub(crate) const LEAF: NodeLayout = NodeLayout {
 };
 
 /// The bytes of an entry.
-pub(super) const fn entry_bytes<K: CaKey + ?Sized>() -> usize {
+pub(super) const fn entry_bytes<K: Slots + ?Sized>() -> usize {
     let word = if size_of::<Place>() > size_of::<AtomicU64>() {
         size_of::<Place>()
     } else {
@@ -84,22 +88,22 @@ pub(super) const fn entry_bytes<K: CaKey + ?Sized>() -> usize {
 }
 
 /// The bytes of a node with room for some entries: whole lines, so that it begins at one.
-pub(crate) const fn bytes<K: CaKey + ?Sized>(capacity: usize) -> usize {
+pub(crate) const fn bytes<K: Slots + ?Sized>(capacity: usize) -> usize {
     (HEAD + capacity * entry_bytes::<K>()).next_multiple_of(LINE)
 }
 
 /// The entries that a node of some lines has room for.
-const fn capacity_of<K: CaKey + ?Sized>(lines: usize) -> usize {
+const fn capacity_of<K: Slots + ?Sized>(lines: usize) -> usize {
     (LINE * lines - HEAD) / entry_bytes::<K>()
 }
 
 /// The most entries of a node.
-pub(crate) const fn max_entries<K: CaKey + ?Sized>() -> usize {
+pub(crate) const fn max_entries<K: Slots + ?Sized>() -> usize {
     if cfg!(silvics_shuttle) { 3 } else { capacity_of::<K>(MAX_LINES) }
 }
 
 /// The room of a node that is made for some entries, with a line for others if it `grows`.
-pub(crate) const fn room_for<K: CaKey + ?Sized>(entries: usize, grows: bool) -> usize {
+pub(crate) const fn room_for<K: Slots + ?Sized>(entries: usize, grows: bool) -> usize {
     let bytes = HEAD + entries * entry_bytes::<K>();
     let lines = bytes.div_ceil(LINE) + if grows { 1 } else { 0 };
     let capacity = capacity_of::<K>(lines);
@@ -108,24 +112,24 @@ pub(crate) const fn room_for<K: CaKey + ?Sized>(entries: usize, grows: bool) -> 
 }
 
 /// The room of a node that replaces a full one with room for `capacity` entries.
-pub(crate) const fn more<K: CaKey + ?Sized>(capacity: usize) -> usize {
+pub(crate) const fn more<K: Slots + ?Sized>(capacity: usize) -> usize {
     room_for::<K>(capacity + 1 + capacity / 8, false)
 }
 
 /// A container node that is not reclaimed during `'g`.
-pub(crate) struct NodeRef<'g, K: CaKey + ?Sized> {
+pub(crate) struct NodeRef<'g, K: Slots + ?Sized> {
     word: Word,
     marker: PhantomData<&'g K>,
 }
 
-impl<K: CaKey + ?Sized> Clone for NodeRef<'_, K> {
+impl<K: Slots + ?Sized> Clone for NodeRef<'_, K> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<K: CaKey + ?Sized> Copy for NodeRef<'_, K> {}
+impl<K: Slots + ?Sized> Copy for NodeRef<'_, K> {}
 
-impl<'g, K: CaKey + ?Sized> NodeRef<'g, K> {
+impl<'g, K: Slots + ?Sized> NodeRef<'g, K> {
     /// # Safety
     /// The word leads to a container node of such keys that is initialised and not reclaimed during
     /// `'g`.
@@ -139,11 +143,22 @@ impl<'g, K: CaKey + ?Sized> NodeRef<'g, K> {
     /// # Safety
     /// `word` leads to as many bytes as [`bytes`] says for its capacity, which nobody else has.
     pub(crate) unsafe fn init(word: Word) -> Self {
+        // SAFETY: our contract.
+        unsafe { Self::init_from(word, 0) }
+    }
+
+    /// Initialises a node without entries, except the places of the first `filled` ones.
+    ///
+    /// # Safety
+    /// That of [`NodeRef::init`]. [`NodeRef::copy`] and the setters initialise these places before
+    /// another thread gets the node.
+    pub(crate) unsafe fn init_from(word: Word, filled: usize) -> Self {
+        let from = if COPIES_WORDS { filled } else { 0 };
         // SAFETY: our contract: there is room for all fields.
         unsafe {
             let node = Self::new(word);
             word.object().cast::<Head>().write(Head { len: AtomicU64::new(0) });
-            for at in 0..word.capacity() {
+            for at in from..word.capacity() {
                 node.key_place(at).write(K::place(K::unused()));
                 if word.kind() == Kind::Inner {
                     node.word_place::<Place>(at).write(Place::new(Word::NONE));
@@ -286,19 +301,62 @@ impl<'g, K: CaKey + ?Sized> NodeRef<'g, K> {
         }
     }
 
+    /// Puts an entry or a child into its place, which need not be initialised. No other thread has
+    /// the node yet.
+    pub(crate) fn put(self, at: usize, (key, item): (K::Slot, Item)) {
+        assert!(at < self.capacity());
+        if !COPIES_WORDS {
+            self.set_key(at, key);
+            match item {
+                Item::Value(value) => self.set_value(at, value),
+                Item::Child(child) => self.child_place(at).link(child),
+            }
+            return;
+        }
+        // SAFETY: N1: the node has these places, and nobody else has the node.
+        unsafe {
+            self.key_place(at).write(K::place(key));
+            match item {
+                Item::Value(value) => self.word_place::<AtomicU64>(at).write(AtomicU64::new(value)),
+                Item::Child(child) => self.word_place::<Place>(at).write(Place::new(child)),
+            }
+        }
+    }
+
+    /// Copies entries of another node, which does not change meanwhile, to a position of this one,
+    /// which is not that one, and which no other thread has yet.
+    pub(crate) fn copy(self, to: usize, other: NodeRef<'_, K>, entries: std::ops::Range<usize>) {
+        let (from, len) = (entries.start, entries.len());
+        if len == 0 {
+            return;
+        }
+        debug_assert!(to + len <= self.capacity() && entries.end <= other.capacity());
+        debug_assert!(self.word.kind() == other.word.kind());
+        if COPIES_WORDS {
+            // SAFETY: N1: both nodes have as many places. No thread writes the entries of the other
+            // one, and no other thread has this one.
+            unsafe {
+                self.key_place(to).copy_from_nonoverlapping(other.key_place(from), len);
+                let words = other.word_place::<Place>(from);
+                self.word_place::<Place>(to).copy_from_nonoverlapping(words, len);
+            }
+            return;
+        }
+        for (to, from) in (to..).zip(entries) {
+            self.set_key(to, other.key(from));
+            if self.is_leaf() {
+                self.set_value(to, other.value(from));
+            } else {
+                self.child_place(to).link(other.child(from));
+            }
+        }
+    }
+
     /// Copies the entries `from..` of another node behind those that this one has.
     pub(crate) fn append(self, other: NodeRef<'_, K>, entries: std::ops::Range<usize>) {
-        let mut len = self.len();
-        for at in entries {
-            self.set_key(len, other.key(at));
-            if self.is_leaf() {
-                self.set_value(len, other.value(at));
-            } else {
-                self.child_place(len).link(other.child(at));
-            }
-            len += 1;
-        }
-        self.set_len(len);
+        let (before, len) = (self.len(), entries.len());
+        self.copy(before, other, entries);
+        self.set_len(before + len);
     }
 
     /// Moves the entries from `at` on by one place, and returns their new number.

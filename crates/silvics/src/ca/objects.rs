@@ -3,7 +3,7 @@
 
 use super::avl::{self, AVL};
 use super::build::{Build, Form};
-use super::key::{CaKey, LENGTH_BYTES, object_word};
+use super::key::{LENGTH_BYTES, Slots, object_word};
 use super::node::{self, INNER, LEAF, NodeRef};
 use super::route::{BASE, BASE_BYTES, Base, BaseRef, ROUTE, Route, RouteRef};
 use super::word::{Kind, Word};
@@ -28,7 +28,7 @@ pub(crate) const KEY: NodeLayout = NodeLayout {
 };
 
 /// The nodes above the containers of a tree, and its containers.
-pub(crate) trait Upper<K: CaKey + ?Sized>: 'static {
+pub(crate) trait Upper<K: Slots + ?Sized>: 'static {
     /// The kinds of objects: route nodes, base nodes, the nodes of containers ([`INNER`] and
     /// [`LEAF`], or [`AVL`]), then joins if there are any, then [`KEY`].
     const KINDS: &'static [NodeLayout];
@@ -44,7 +44,7 @@ pub(crate) trait Upper<K: CaKey + ?Sized>: 'static {
 }
 
 /// Each build of [`CaTree`](crate::CaTree) has nodes with locks.
-impl<K: CaKey + ?Sized, B: Build> Upper<K> for B {
+impl<K: Slots + ?Sized, B: Build> Upper<K> for B {
     const KINDS: &'static [NodeLayout] = match B::FORM {
         Form::Blocks => &[ROUTE, BASE, INNER, LEAF, KEY],
         Form::Avl => &[ROUTE, BASE, AVL, KEY],
@@ -75,7 +75,7 @@ struct Pools<K: ?Sized, P: Placement, U> {
 }
 
 /// The number of a kind's pool.
-fn number<K: CaKey + ?Sized, U: Upper<K>>(kind: Kind) -> usize {
+fn number<K: Slots + ?Sized, U: Upper<K>>(kind: Kind) -> usize {
     match kind {
         Kind::Route | Kind::None => 0,
         Kind::Base => 1,
@@ -87,14 +87,14 @@ fn number<K: CaKey + ?Sized, U: Upper<K>>(kind: Kind) -> usize {
 }
 
 /// The kinds that trees of such keys have.
-pub(crate) const fn kinds<K: CaKey + ?Sized, U: Upper<K>>() -> &'static [NodeLayout] {
+pub(crate) const fn kinds<K: Slots + ?Sized, U: Upper<K>>() -> &'static [NodeLayout] {
     if K::HAS_OBJECTS { U::KINDS } else { U::KINDS.split_at(U::KINDS.len() - 1).0 }
 }
 
 // SAFETY: the pools may be shared by all threads. `free` gives an object to the pool of its kind:
 // the word says of which kind it is (N1, R1), and the word or the object says how many bytes it
 // has.
-unsafe impl<K: CaKey + ?Sized, P: Placement, U: Upper<K>> PoolSet for Pools<K, P, U> {
+unsafe impl<K: Slots + ?Sized, P: Placement, U: Upper<K>> PoolSet for Pools<K, P, U> {
     type Placement = P;
     const KINDS: &'static [NodeLayout] = kinds::<K, U>();
 
@@ -132,9 +132,9 @@ unsafe impl<K: CaKey + ?Sized, P: Placement, U: Upper<K>> PoolSet for Pools<K, P
 }
 
 /// The objects of a tree, and those that wait to be freed.
-pub(crate) struct Objects<K: CaKey + ?Sized, P: Placement, U: Upper<K>>(LatePools<Pools<K, P, U>>);
+pub(crate) struct Objects<K: Slots + ?Sized, P: Placement, U: Upper<K>>(LatePools<Pools<K, P, U>>);
 
-impl<K: CaKey + ?Sized, P: Placement, U: Upper<K>> Objects<K, P, U> {
+impl<K: Slots + ?Sized, P: Placement, U: Upper<K>> Objects<K, P, U> {
     pub(crate) fn new(frame: Frame) -> Result<Self, AllocError> {
         LatePools::new(frame).map(Self)
     }
@@ -231,15 +231,21 @@ pub(crate) enum May<'g> {
 }
 
 /// Objects that are made for a change. Dropping the list frees them.
-pub(crate) struct Fresh<'t, K: CaKey + ?Sized, P: Placement, U: Upper<K>> {
+pub(crate) struct Fresh<'t, K: Slots + ?Sized, P: Placement, U: Upper<K>> {
     objects: &'t Objects<K, P, U>,
     may: May<'t>,
-    words: Vec<Word>,
+    /// The first of them, so that most changes need no list in the heap.
+    few: [Word; FEW],
+    len: usize,
+    more: Vec<Word>,
 }
 
-impl<'t, K: CaKey + ?Sized, P: Placement, U: Upper<K>> Fresh<'t, K, P, U> {
+/// The objects that a list has in itself.
+const FEW: usize = 12;
+
+impl<'t, K: Slots + ?Sized, P: Placement, U: Upper<K>> Fresh<'t, K, P, U> {
     pub(crate) fn new(objects: &'t Objects<K, P, U>, may: May<'t>) -> Self {
-        Self { objects, may, words: Vec::new() }
+        Self { objects, may, few: [Word::NONE; FEW], len: 0, more: Vec::new() }
     }
 
     /// Allocates an object, which `init` initialises, and whose word it returns.
@@ -249,9 +255,15 @@ impl<'t, K: CaKey + ?Sized, P: Placement, U: Upper<K>> Fresh<'t, K, P, U> {
         bytes: usize,
         init: impl FnOnce(NonNull<u8>) -> Word,
     ) -> Result<Word, AllocError> {
-        reserved(&mut self.words, 1)?;
+        if self.len >= FEW {
+            reserved(&mut self.more, 1)?;
+        }
         let word = init(self.objects.alloc(kind, bytes, self.may)?);
-        self.words.push(word);
+        match self.few.get_mut(self.len) {
+            Some(place) => *place = word,
+            None => self.more.push(word),
+        }
+        self.len += 1;
         Ok(word)
     }
 
@@ -261,18 +273,32 @@ impl<'t, K: CaKey + ?Sized, P: Placement, U: Upper<K>> Fresh<'t, K, P, U> {
         is_leaf: bool,
         capacity: usize,
     ) -> Result<NodeRef<'t, K>, AllocError> {
+        // SAFETY: it is initialised as a whole.
+        unsafe { self.node_to_fill(is_leaf, capacity, 0) }
+    }
+
+    /// A container node without entries. The caller puts the given number of them there first.
+    ///
+    /// # Safety
+    /// See [`NodeRef::init_from`].
+    pub(crate) unsafe fn node_to_fill(
+        &mut self,
+        is_leaf: bool,
+        capacity: usize,
+        entries: usize,
+    ) -> Result<NodeRef<'t, K>, AllocError> {
         let (kind, word): (_, fn(NonNull<u8>, usize) -> Word) =
             if is_leaf { (Kind::Leaf, Word::leaf) } else { (Kind::Inner, Word::inner) };
         let word = self.add(kind, node::bytes::<K>(capacity), |object| {
-            // SAFETY: fresh memory of the node's size.
-            unsafe { NodeRef::<K>::init(word(object, capacity)) }.word()
+            // SAFETY: fresh memory of the node's size, and our contract.
+            unsafe { NodeRef::<K>::init_from(word(object, capacity), entries) }.word()
         })?;
         // SAFETY: it was initialised above, and stays as long as the list or the tree.
         Ok(unsafe { NodeRef::new(word) })
     }
 
     /// The slot of a key, with an object if it needs one.
-    pub(crate) fn key(&mut self, key: K::Ref<'_>, is_bound: bool) -> Result<K::Slot, AllocError> {
+    pub(crate) fn key(&mut self, key: K::New<'_>, is_bound: bool) -> Result<K::Slot, AllocError> {
         let bytes = K::object_bytes(key, is_bound);
         if bytes == 0 {
             // SAFETY: the key needs no object.
@@ -288,12 +314,13 @@ impl<'t, K: CaKey + ?Sized, P: Placement, U: Upper<K>> Fresh<'t, K, P, U> {
     }
 
     /// The objects are linked.
-    pub(crate) fn linked(mut self) {
-        self.words.clear();
+    pub(crate) fn linked(&mut self) {
+        self.len = 0;
+        self.more.clear();
     }
 }
 
-impl<'t, K: CaKey + ?Sized, P: Placement, B: Build> Fresh<'t, K, P, B> {
+impl<'t, K: Slots + ?Sized, P: Placement, B: Build> Fresh<'t, K, P, B> {
     /// A node of an AVL tree, without children.
     pub(super) fn avl(&mut self, entry: (K::Slot, u64)) -> Result<NodeRef<'t, K>, AllocError> {
         let word = self.add(Kind::Avl, avl::bytes::<K>(), |object| {
@@ -328,9 +355,9 @@ impl<'t, K: CaKey + ?Sized, P: Placement, B: Build> Fresh<'t, K, P, B> {
     }
 }
 
-impl<K: CaKey + ?Sized, P: Placement, U: Upper<K>> Drop for Fresh<'_, K, P, U> {
+impl<K: Slots + ?Sized, P: Placement, U: Upper<K>> Drop for Fresh<'_, K, P, U> {
     fn drop(&mut self) {
-        for word in &self.words {
+        for word in self.few[..self.len.min(FEW)].iter().chain(&self.more) {
             // SAFETY: the object was made for this change and never linked, so nobody else has it.
             unsafe { self.objects.free(*word) };
         }

@@ -6,7 +6,7 @@ use super::bulk::check_len;
 use super::change::{Container, Contents};
 use super::key::CaKey;
 use super::route::{Base, BaseRef, RouteRef};
-use super::search::{Locked, Seen, Torn, order, value_of};
+use super::search::{Locked, Seen, Torn, entry_of, order};
 use super::word::{Kind, Place};
 use super::{Ca, NEVER_TORN};
 use crate::canary::{Canary, planted};
@@ -195,8 +195,8 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
             let seen = Seen { lock, version };
             let container = base.get().container.word();
             // SAFETY: the word was read from a container after the version, under the guard.
-            if let Ok(value) = unsafe { value_of::<K, P>(container, &probe, seen) } {
-                return value;
+            if let Ok(entry) = unsafe { entry_of::<K, P>(container, &probe, seen) } {
+                return entry.map(|(_, value)| value);
             }
         }
         self.look_up_disturbed(&probe, guard)
@@ -239,8 +239,9 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Ca<K, P, B> {
             if B::FORM == Form::Avl {
                 return avl::value_of::<K, P>(container, probe);
             }
-            let found = value_of::<K, P>(container, probe, Locked);
-            found.unwrap_or_else(|_| unreachable!("{NEVER_TORN}"))
+            let found = entry_of::<K, P>(container, probe, Locked);
+            let entry = found.unwrap_or_else(|_| unreachable!("{NEVER_TORN}"));
+            entry.map(|(_, value)| value)
         }
     }
 

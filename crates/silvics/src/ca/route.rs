@@ -1,7 +1,7 @@
 //! Base nodes and route nodes. The lock-free tree ([`crate::lfca`]) has route nodes without a
 //! lock.
 
-use super::key::CaKey;
+use super::key::Slots;
 use super::word::{Place, Word};
 use silvics_layout::record::{Read, Why};
 use silvics_layout::{Field, NodeLayout, Placed};
@@ -116,7 +116,7 @@ impl<'g> BaseRef<'g> {
 }
 
 /// A route node: keys smaller than its bound go left.
-pub(crate) struct Route<K: CaKey + ?Sized, L = VersionLock> {
+pub(crate) struct Route<K: Slots + ?Sized, L = VersionLock> {
     /// The lock of the children. It is obsolete when the node is no longer linked.
     pub(crate) lock: L,
     pub(crate) children: [Place; 2],
@@ -142,7 +142,7 @@ pub(crate) const fn route_layout<L>() -> NodeLayout {
 /// The layout of a route node of `u64` keys.
 pub(crate) const ROUTE: NodeLayout = route_layout::<VersionLock>();
 
-impl<K: CaKey + ?Sized, L> Route<K, L> {
+impl<K: Slots + ?Sized, L> Route<K, L> {
     pub(crate) fn new(lock: L, left: Word, bound: K::Slot, right: Word) -> Self {
         let children = [Place::new(left), Place::new(right)];
         Self { lock, children, bound: K::place(bound) }
@@ -153,19 +153,19 @@ impl<K: CaKey + ?Sized, L> Route<K, L> {
 type Marker<'g, K, L> = PhantomData<(&'g K, fn(L))>;
 
 /// A route node that is not reclaimed during `'g`.
-pub(crate) struct RouteRef<'g, K: CaKey + ?Sized, L = VersionLock> {
+pub(crate) struct RouteRef<'g, K: Slots + ?Sized, L = VersionLock> {
     word: Word,
     marker: Marker<'g, K, L>,
 }
 
-impl<K: CaKey + ?Sized, L> Clone for RouteRef<'_, K, L> {
+impl<K: Slots + ?Sized, L> Clone for RouteRef<'_, K, L> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<K: CaKey + ?Sized, L> Copy for RouteRef<'_, K, L> {}
+impl<K: Slots + ?Sized, L> Copy for RouteRef<'_, K, L> {}
 
-impl<'g, K: CaKey + ?Sized, L: 'g> RouteRef<'g, K, L> {
+impl<'g, K: Slots + ?Sized, L: 'g> RouteRef<'g, K, L> {
     /// # Safety
     /// The word leads to a route node of such keys, with such a lock, that is initialised and not
     /// reclaimed during `'g`.

@@ -114,9 +114,9 @@ impl<'g, K: CaKey + ?Sized, P: Placement, B: Build, const DESCENDS: bool>
             Next::Start(Bound::Included(key)) => Some((K::probe(key), true)),
             Next::Start(Bound::Excluded(key)) => Some((K::probe(key), false)),
             // SAFETY: N3, R2: the key or bound was in the tree under the guard.
-            Next::Behind(slot) => Some((unsafe { K::probe_slot(slot) }, false)),
+            Next::Behind(slot) => Some((unsafe { K::probe_slot(slot, &()) }, false)),
             // SAFETY: likewise.
-            Next::At(slot) => Some((unsafe { K::probe_slot(slot) }, !DESCENDS)),
+            Next::At(slot) => Some((unsafe { K::probe_slot(slot, &()) }, !DESCENDS)),
         }
     }
 

@@ -7,7 +7,7 @@
 //! container. The guard keeps that object. Numbers are clamped to the size of their node, which
 //! the word says.
 
-use super::key::CaKey;
+use super::key::Slots;
 use super::node::NodeRef;
 use super::word::{Kind, Word};
 use crate::canary::{Canary, planted};
@@ -52,7 +52,7 @@ pub(crate) struct Torn;
 /// The number of the keys before `len` that are smaller than a key, or equal to it if `or_equal`.
 /// Those before `from` are.
 #[inline(always)]
-pub(crate) fn rank<K: CaKey + ?Sized>(
+pub(crate) fn rank<K: Slots + ?Sized>(
     node: NodeRef<'_, K>,
     (from, len): (usize, usize),
     probe: &K::Probe<'_>,
@@ -72,7 +72,7 @@ pub(crate) fn rank<K: CaKey + ?Sized>(
 
 /// The order of a key of a node and another key.
 #[inline(always)]
-pub(crate) fn order<K: CaKey + ?Sized>(
+pub(crate) fn order<K: Slots + ?Sized>(
     slot: K::Slot,
     probe: &K::Probe<'_>,
     valid: impl Valid,
@@ -95,7 +95,7 @@ pub(crate) fn order<K: CaKey + ?Sized>(
 /// The word was read from the container of such keys after the version, under a guard that lives
 /// during `'g`.
 #[inline(always)]
-pub(crate) unsafe fn follow<'g, K: CaKey + ?Sized>(
+pub(crate) unsafe fn follow<'g, K: Slots + ?Sized>(
     word: Word,
     valid: impl Valid,
 ) -> Result<Option<NodeRef<'g, K>>, Torn> {
@@ -107,16 +107,16 @@ pub(crate) unsafe fn follow<'g, K: CaKey + ?Sized>(
     Ok((!word.is_none()).then(|| unsafe { NodeRef::new(word) }))
 }
 
-/// The value of a key in a container.
+/// The entry of a key in a container.
 ///
 /// # Safety
 /// That of [`follow`].
 #[inline]
-pub(crate) unsafe fn value_of<K: CaKey + ?Sized, P: Placement>(
+pub(crate) unsafe fn entry_of<K: Slots + ?Sized, P: Placement>(
     container: Word,
     probe: &K::Probe<'_>,
     valid: impl Valid,
-) -> Result<Option<u64>, Torn> {
+) -> Result<Option<(K::Slot, u64)>, Torn> {
     let mut word = container;
     loop {
         // SAFETY: our contract.
@@ -132,8 +132,8 @@ pub(crate) unsafe fn value_of<K: CaKey + ?Sized, P: Placement>(
         let at = rank(node, (0, len), probe, false, valid)?;
         P::saw(|| node.looked_at(at));
         let is_there = at < len && order::<K>(node.key(at), probe, valid)? == Ordering::Equal;
-        let value = is_there.then(|| node.value(at));
+        let entry = is_there.then(|| (node.key(at), node.value(at)));
         let is_valid = valid.is_valid() || planted(Canary::ValueNotValidated);
-        return if is_valid { Ok(value) } else { Err(Torn) };
+        return if is_valid { Ok(entry) } else { Err(Torn) };
     }
 }

@@ -10,7 +10,7 @@
 //! is divided at a run, and the parts begin to count anew. So no order of insertions makes many
 //! small nodes.
 
-use super::key::CaKey;
+use super::key::Slots;
 use super::node::{NodeRef, Run};
 use super::word::Word;
 
@@ -26,7 +26,7 @@ pub(crate) enum Item {
 
 /// The content of a node after a change: some of its entries, and others in the place of those from
 /// `at` on.
-pub(crate) struct Spliced<'s, 'g, K: CaKey + ?Sized> {
+pub(crate) struct Spliced<'s, 'g, K: Slots + ?Sized> {
     pub(crate) node: NodeRef<'g, K>,
     pub(crate) at: usize,
     /// The number of entries that the others replace.
@@ -34,7 +34,7 @@ pub(crate) struct Spliced<'s, 'g, K: CaKey + ?Sized> {
     pub(crate) others: &'s [(K::Slot, Item)],
 }
 
-impl<K: CaKey + ?Sized> Spliced<'_, '_, K> {
+impl<K: Slots + ?Sized> Spliced<'_, '_, K> {
     pub(crate) fn len(&self) -> usize {
         self.node.len() - self.cut + self.others.len()
     }
@@ -55,17 +55,24 @@ impl<K: CaKey + ?Sized> Spliced<'_, '_, K> {
         }
     }
 
-    /// Adds entries of the content behind those of a node, which has room.
+    /// Adds entries of the content behind those of a node with room that no other thread has yet.
+    /// The node of the content does not change meanwhile.
     pub(crate) fn fill(&self, node: NodeRef<'_, K>, entries: std::ops::Range<usize>) {
         let before = node.len();
-        for (to, at) in entries.clone().enumerate() {
-            let (key, item) = self.entry(at);
-            node.set_key(before + to, key);
-            match item {
-                Item::Value(value) => node.set_value(before + to, value),
-                Item::Child(child) => node.child_place(before + to).link(child),
-            }
+        let to = |at: usize| before + at - entries.start;
+        let part = |from: usize, end: usize| {
+            let from = from.max(entries.start);
+            from..end.min(entries.end).max(from)
+        };
+        let (front, behind) = (self.at, self.at + self.others.len());
+        let first = part(0, front);
+        node.copy(to(first.start), self.node, first);
+        for at in part(front, behind) {
+            node.put(to(at), self.others[at - front]);
         }
+        let last = part(behind, self.len());
+        let in_node = |at: usize| at - self.others.len() + self.cut;
+        node.copy(to(last.start), self.node, in_node(last.start)..in_node(last.end));
         // A part begins a new run.
         let len = |run: Run| if entries.len() == self.len() { run.len } else { 1 };
         let run = self.run().filter(|run| entries.contains(&run.at));
@@ -116,7 +123,7 @@ impl<K: CaKey + ?Sized> Spliced<'_, '_, K> {
 }
 
 /// The objects that replace a node.
-pub(crate) enum Carry<K: CaKey + ?Sized> {
+pub(crate) enum Carry<K: Slots + ?Sized> {
     One(Word),
     /// Two neighbours with the bound between them.
     Two(Word, K::Slot, Word),

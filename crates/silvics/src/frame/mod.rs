@@ -153,7 +153,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    fn new(options: &Options) -> Self {
+    pub(crate) fn new(options: &Options) -> Self {
         let (domain, config) = options.prepare();
         let len = StripedCounter::new(options.counting, Arc::clone(&config.budget));
         Self { domain, config, len }

@@ -20,7 +20,7 @@ use super::node::{Base, Join, Role, State, changed, claim, join, new_base, new_r
 use super::ops::Way;
 use crate::ca::build::Build;
 use crate::ca::change::{Gone, halve};
-use crate::ca::key::{CaKey, object_word};
+use crate::ca::key::{Slots, object_word};
 use crate::ca::objects::{Fresh, May};
 use crate::ca::search::{Locked, order};
 use crate::ca::word::{Kind, Place, Word};
@@ -46,7 +46,7 @@ pub(super) enum Joined {
     NoMemory,
 }
 
-impl<K: CaKey + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
+impl<K: Slots + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
     /// Splits or joins a base node if its statistics say so, after a write that has linked it.
     pub(super) fn adapt<'g>(&'g self, way: &Way<'g, K>, guard: &'g Guard) {
         let Some(base) = way.free().filter(|_| B::ADAPTS) else { return };
@@ -97,12 +97,15 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
             if self.join(&way, guard) != Joined::Disturbed {
                 return;
             }
+            if K::BOUNDS_ARE_ENTRIES {
+                return; // code of the user may compare keys, and must not run now
+            }
             backoff.wait();
             // The thread that has disturbed the join may have changed the way.
             let Some((parent, is_right)) = way.parent else { return };
             // SAFETY: Q1: the route node was read under the guard, and its bound stays as long.
-            let probe = unsafe { K::probe_slot(parent.bound()) };
-            way = self.way(|bound| Self::is_beside(bound, &probe, is_right), guard);
+            let probe = unsafe { K::probe_slot(parent.bound(), &self.order) };
+            way = self.way(|route| Self::is_beside(route.bound(), &probe, is_right), guard);
             let is_empty = |base: &Base| base.container.is_none();
             if !way.free().is_some_and(is_empty) {
                 return;
@@ -143,9 +146,14 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
         let mut new = |container| new_base(&mut fresh, Base::new(container, 0, 0)).ok();
         let (Some(left), Some(right)) = (new(left), new(right)) else { return };
         let Ok(route) = new_route(&mut fresh, left, bound, right) else { return };
+        let budget = &self.objects.frame().config.budget;
+        if K::BOUNDS_ARE_ENTRIES && self.bounds.hold(bound, budget).is_err() {
+            return;
+        }
         if planted(Canary::SplitOverwrites) {
             way.place.link(route);
         } else if !way.place.replace(way.word, route) {
+            self.release(bound, guard);
             return; // `fresh` frees what it has made
         }
         self.changes.count_split();
@@ -154,6 +162,14 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
         for word in gone.words() {
             // SAFETY: C1, Q1: the exchange has unlinked these. Only this thread has made it.
             unsafe { self.objects.retire(*word, guard) };
+        }
+    }
+
+    /// Notes that a route node does not have a bound any more, or never had it.
+    fn release(&self, bound: K::Slot, guard: &Guard) {
+        if K::BOUNDS_ARE_ENTRIES && self.bounds.release(bound) {
+            // SAFETY: L3: no entry and no route node has the key any more. This thread is the last.
+            unsafe { K::retire(bound, &self.order, guard) };
         }
     }
 
@@ -166,7 +182,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
         // The neighbour is at the edge of the subtree beside the base node.
         let beside = parent.child(!is_right);
         let from = (beside, Some((parent, !is_right)));
-        let other = Self::way_below(from, &mut |_| is_right, guard);
+        let other = Self::way_below(from, &mut |_| is_right, guard.into());
         let rest = beside.read();
         let Some(neighbour) = other.free() else {
             Self::help(other.place, other.word, guard);
@@ -214,6 +230,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
                 // SAFETY: J3, C1: this thread has the committed join, and has finished it.
                 unsafe { self.objects.retire(word, guard) };
             }
+            self.release(parent.bound(), guard);
         }
         // SAFETY: J3: no place is claimed any more that a new reader could find.
         unsafe { self.objects.retire(word, guard) };

@@ -12,8 +12,8 @@
 //! the new container is linked, the latter are retired; if not, the former are freed.
 
 use super::node::Free;
-use crate::ca::change::{Gone, Path, bound, height};
-use crate::ca::key::{CaKey, object_word};
+use crate::ca::change::{Gone, Path, Step, bound, height, to_edge};
+use crate::ca::key::{Slots, object_word};
 use crate::ca::node::{NodeRef, max_entries, more, room_for};
 use crate::ca::objects::{Fresh, May, Objects};
 use crate::ca::search::{Locked, order, rank};
@@ -24,14 +24,14 @@ use silvics_pool::Placement;
 use std::cmp::Ordering;
 
 /// The place of a key in a container, and the way there.
-pub(super) struct Found<'g, K: CaKey + ?Sized> {
+pub(super) struct Found<'g, K: Slots + ?Sized> {
     path: Path<'g, K>,
     leaf: NodeRef<'g, K>,
     at: usize,
     is_there: bool,
 }
 
-impl<'g, K: CaKey + ?Sized> Found<'g, K> {
+impl<'g, K: Slots + ?Sized> Found<'g, K> {
     /// The place of a key in a container. Nothing if the container is empty.
     ///
     /// # Safety
@@ -56,14 +56,29 @@ impl<'g, K: CaKey + ?Sized> Found<'g, K> {
         Ok(Some(Self { path, leaf: node, at, is_there }))
     }
 
-    /// The value of the key.
-    pub(super) fn value(&self) -> Option<u64> {
-        self.is_there.then(|| self.leaf.value(self.at))
+    /// The first entry of a container, or the last one. Nothing if the container is empty.
+    ///
+    /// # Safety
+    /// That of [`Found::new`].
+    pub(super) unsafe fn at_end(root: Word, last: bool) -> Option<Self> {
+        if root.is_none() {
+            return None;
+        }
+        let mut path = Path::default();
+        // SAFETY: our contract; C1: the nodes of a container stay as long as it.
+        let leaf = unsafe { to_edge(root, last, &mut path) };
+        let at = if last { leaf.len() - 1 } else { 0 };
+        Some(Self { path, leaf, at, is_there: true })
+    }
+
+    /// The entry of the key, if it is there.
+    pub(super) fn entry(&self) -> Option<(K::Slot, u64)> {
+        self.is_there.then(|| (self.leaf.key(self.at), self.leaf.value(self.at)))
     }
 }
 
 /// The number of keys from `from` on that are smaller than a key, or equal to it if `or_equal`.
-pub(super) fn place<K: CaKey + ?Sized>(
+pub(super) fn place<K: Slots + ?Sized>(
     node: NodeRef<'_, K>,
     from: usize,
     probe: &K::Probe<'_>,
@@ -73,12 +88,12 @@ pub(super) fn place<K: CaKey + ?Sized>(
     place.unwrap_or_else(|_| unreachable!("containers do not change"))
 }
 
-fn is_equal<K: CaKey + ?Sized>(slot: K::Slot, probe: &K::Probe<'_>) -> bool {
+fn is_equal<K: Slots + ?Sized>(slot: K::Slot, probe: &K::Probe<'_>) -> bool {
     matches!(order::<K>(slot, probe, Locked), Ok(Ordering::Equal))
 }
 
 /// The form that a changed node has in the node above.
-enum Lifted<K: CaKey + ?Sized> {
+enum Lifted<K: Slots + ?Sized> {
     /// It is empty.
     Nothing,
     /// New nodes in its place.
@@ -88,25 +103,28 @@ enum Lifted<K: CaKey + ?Sized> {
 }
 
 /// A change that is being made.
-pub(super) struct Edit<'g, K: CaKey + ?Sized, P: Placement> {
+pub(super) struct Edit<'g, K: Slots + ?Sized, P: Placement> {
     pub(super) fresh: Fresh<'g, K, P, Free>,
     pub(super) gone: Gone,
+    /// The key of an entry that the new container does not have.
+    pub(super) removed: Option<K::Slot>,
     /// Whether a node may be larger than its content needs if no smaller one can be allocated.
     is_modest: bool,
 }
 
-impl<'g, K: CaKey + ?Sized, P: Placement> Edit<'g, K, P> {
+impl<'g, K: Slots + ?Sized, P: Placement> Edit<'g, K, P> {
     pub(super) fn new(objects: &'g Objects<K, P, Free>, may: May<'g>) -> Self {
-        Self { fresh: Fresh::new(objects, may), gone: Gone::new(), is_modest: false }
+        let fresh = Fresh::new(objects, may);
+        Self { fresh, gone: Gone::new(), removed: None, is_modest: false }
     }
 
     /// Gives a key a value, and returns the root of the new container.
     pub(super) fn put(
         &mut self,
-        found: Option<Found<'g, K>>,
-        (key, value): (K::Ref<'_>, u64),
+        found: Option<&Found<'g, K>>,
+        (key, value): (K::New<'_>, u64),
     ) -> Result<Word, AllocError> {
-        let Some(Found { path, leaf, at, is_there }) = found else {
+        let Some(&Found { ref path, leaf, at, is_there }) = found else {
             let leaf = self.fresh.node(true, room_for::<K>(1, false))?;
             leaf.insert(0, (self.fresh.key(key, false)?, value));
             return Ok(leaf.word());
@@ -118,9 +136,10 @@ impl<'g, K: CaKey + ?Sized, P: Placement> Edit<'g, K, P> {
     }
 
     /// Removes a present key, and returns the root of the new container.
-    pub(super) fn remove(&mut self, found: Found<'g, K>) -> Result<Word, AllocError> {
-        let Found { path, leaf, at, .. } = found;
+    pub(super) fn remove(&mut self, found: &Found<'g, K>) -> Result<Word, AllocError> {
+        let &Found { ref path, leaf, at, .. } = found;
         self.is_modest = true;
+        self.removed = Some(leaf.key(at));
         self.gone.extend(object_word::<K>(leaf.key(at)));
         self.change(path, &Spliced { node: leaf, at, cut: 1, others: &[] })
     }
@@ -130,70 +149,110 @@ impl<'g, K: CaKey + ?Sized, P: Placement> Edit<'g, K, P> {
     /// At the limit of its memory, a pool may have free objects of one size alone: those that
     /// earlier writes have replaced. A removal makes do with larger ones, or with two smaller ones
     /// (`settle`), so that it can free memory.
-    fn node(&mut self, is_leaf: bool, len: usize) -> Result<NodeRef<'g, K>, AllocError> {
+    ///
+    /// # Safety
+    /// The caller puts as many entries into the node at once.
+    unsafe fn node(&mut self, is_leaf: bool, len: usize) -> Result<NodeRef<'g, K>, AllocError> {
         let mut room = room_for::<K>(len, false);
-        let mut node = self.fresh.node(is_leaf, room);
+        // SAFETY: our contract.
+        let mut node = unsafe { self.fresh.node_to_fill(is_leaf, room, len) };
         while node.is_err() && self.is_modest && more::<K>(room) > room {
             room = more::<K>(room);
-            node = self.fresh.node(is_leaf, room);
+            // SAFETY: likewise.
+            node = unsafe { self.fresh.node_to_fill(is_leaf, room, len) };
         }
         node
+    }
+
+    /// A node with some entries of a content.
+    fn filled(
+        &mut self,
+        content: &Spliced<'_, 'g, K>,
+        entries: std::ops::Range<usize>,
+    ) -> Result<NodeRef<'g, K>, AllocError> {
+        // SAFETY: `fill` puts the entries.
+        let node = unsafe { self.node(content.node.is_leaf(), entries.len()) }?;
+        content.fill(node, entries);
+        Ok(node)
     }
 
     /// Gives a leaf another content.
     fn change(
         &mut self,
-        path: Path<'g, K>,
+        path: &Path<'g, K>,
         content: &Spliced<'_, 'g, K>,
     ) -> Result<Word, AllocError> {
         self.gone.push(content.node.word());
-        let lifted = self.settle(content, &path)?;
-        self.lift(path, lifted)
+        let starts_anew = K::BOUNDS_ARE_ENTRIES && content.at == 0 && content.len() > 0;
+        let mut first = starts_anew.then(|| content.entry(0).0);
+        let lifted = self.settle(content, path.steps(), &mut first)?;
+        self.lift(path.steps(), lifted, first)
     }
 
-    /// Copies the nodes above a changed one. Returns the new root.
-    fn lift(&mut self, mut path: Path<'g, K>, mut lifted: Lifted<K>) -> Result<Word, AllocError> {
-        while let Some((node, child)) = path.pop() {
+    /// Copies the nodes above a changed one, in which `first` is the first entry now, if it is
+    /// another one. Returns the new root.
+    fn lift(
+        &mut self,
+        mut steps: &[Step<'g, K>],
+        mut lifted: Lifted<K>,
+        mut first: Option<K::Slot>,
+    ) -> Result<Word, AllocError> {
+        while let Some((&(node, child), above)) = steps.split_last() {
+            steps = above;
             self.gone.push(node.word());
+            // The bound before a child is its first entry, if bounds are entries.
+            let mut before = |child: usize| {
+                let new = if child > 0 { first.take() } else { None };
+                new.unwrap_or_else(|| node.key(child))
+            };
             let mut others = [(K::unused(), Item::Value(0)); 2];
             let (at, cut, len) = match lifted {
-                Lifted::Nothing => (child, 1, 0),
+                Lifted::Nothing => {
+                    if K::BOUNDS_ARE_ENTRIES && child == 0 && node.len() > 1 {
+                        first = Some(node.key(1));
+                    }
+                    (child, 1, 0)
+                }
                 Lifted::Carry(Carry::One(word)) => {
-                    others[0] = (node.key(child), Item::Child(word));
+                    others[0] = (before(child), Item::Child(word));
                     (child, 1, 1)
                 }
                 Lifted::Carry(Carry::Two(left, bound, right)) => {
-                    others = [(node.key(child), Item::Child(left)), (bound, Item::Child(right))];
+                    others = [(before(child), Item::Child(left)), (bound, Item::Child(right))];
                     (child, 1, 2)
                 }
-                Lifted::Merged(first, word) => {
-                    others[0] = (node.key(first), Item::Child(word));
-                    (first, 2, 1)
+                Lifted::Merged(from, word) => {
+                    others[0] = (before(from), Item::Child(word));
+                    (from, 2, 1)
                 }
             };
             let content = Spliced { node, at, cut, others: &others[..len] };
-            lifted = self.settle(&content, &path)?;
+            lifted = self.settle(&content, steps, &mut first)?;
         }
         match lifted {
             Lifted::Nothing => Ok(Word::NONE),
             Lifted::Carry(Carry::One(root)) | Lifted::Merged(_, root) => Ok(root),
             Lifted::Carry(Carry::Two(left, bound, right)) => {
-                let root = self.node(false, 2)?;
-                root.insert_child(0, (K::unused(), left));
-                root.insert_child(1, (bound, right));
+                // SAFETY: the children are put below.
+                let root = unsafe { self.node(false, 2) }?;
+                root.put(0, (K::unused(), Item::Child(left)));
+                root.put(1, (bound, Item::Child(right)));
+                root.set_len(2);
                 Ok(root.word())
             }
         }
     }
 
-    /// Makes the nodes for a content. `path` leads to its node.
+    /// Makes the nodes for a content. `steps` lead to its node. `first` is its first entry
+    /// below, if the node had another one.
     fn settle(
         &mut self,
         content: &Spliced<'_, 'g, K>,
-        path: &Path<'g, K>,
+        steps: &[Step<'g, K>],
+        first: &mut Option<K::Slot>,
     ) -> Result<Lifted<K>, AllocError> {
         let (len, is_leaf) = (content.len(), content.node.is_leaf());
-        let above = path.last();
+        let above = steps.last().copied();
         if len == 0 {
             let bound = above.filter(|(parent, _)| parent.len() > 1);
             let bound = bound.map(|(parent, at)| parent.key(at.max(1)));
@@ -209,25 +268,20 @@ impl<'g, K: CaKey + ?Sized, P: Placement> Edit<'g, K, P> {
         if let Some(above) = above
             && content.others.len() < content.cut
             && len <= max_entries::<K>() / 4
-            && let Some(merged) = self.merge(content, above)
+            && let Some(merged) = self.merge(content, above, first)
         {
             return Ok(merged);
         }
         if len <= max_entries::<K>() {
-            match self.node(is_leaf, len) {
-                Ok(node) => {
-                    content.fill(node, 0..len);
-                    return Ok(Lifted::Carry(Carry::One(node.word())));
-                }
+            match self.filled(content, 0..len) {
+                Ok(node) => return Ok(Lifted::Carry(Carry::One(node.word()))),
                 Err(error) if !self.is_modest || len < 2 => return Err(error),
                 Err(_) => {} // perhaps there is memory for two smaller ones
             }
         }
         let half = content.division();
-        let left = self.node(is_leaf, half)?;
-        let right = self.node(is_leaf, len - half)?;
-        content.fill(left, 0..half);
-        content.fill(right, half..len);
+        let left = self.filled(content, 0..half)?;
+        let right = self.filled(content, half..len)?;
         let bound = if is_leaf {
             bound(&mut self.fresh, left, right, content.descends())?
         } else {
@@ -241,7 +295,8 @@ impl<'g, K: CaKey + ?Sized, P: Placement> Edit<'g, K, P> {
     fn merge(
         &mut self,
         content: &Spliced<'_, 'g, K>,
-        (parent, at): (NodeRef<'g, K>, usize),
+        (parent, at): Step<'g, K>,
+        first_entry: &mut Option<K::Slot>,
     ) -> Option<Lifted<K>> {
         let (len, is_leaf) = (content.len(), content.node.is_leaf());
         let beside = |at: usize| {
@@ -251,9 +306,12 @@ impl<'g, K: CaKey + ?Sized, P: Placement> Edit<'g, K, P> {
         };
         let right = Some(at + 1).filter(|other| *other < parent.len()).and_then(beside);
         let (other, other_at) = right.or_else(|| at.checked_sub(1).and_then(beside))?;
-        let both = self.node(is_leaf, len + other.len()).ok()?;
+        // SAFETY: `fill` and `append` put the entries.
+        let both = unsafe { self.node(is_leaf, len + other.len()) }.ok()?;
         let first = at.min(other_at);
-        let bound = parent.key(first + 1);
+        // The first entry of the content is in the middle now, if the other one is in front.
+        let moved = if first == at { None } else { first_entry.take() };
+        let bound = moved.unwrap_or_else(|| parent.key(first + 1));
         let in_front = if first == at {
             content.fill(both, 0..len);
             both.append(other, 0..other.len());
@@ -286,6 +344,12 @@ impl<'g, K: CaKey + ?Sized, P: Placement> Edit<'g, K, P> {
         if left.is_none() || right.is_none() {
             return Ok((if left.is_none() { right } else { left }, false));
         }
+        let bound = if K::BOUNDS_ARE_ENTRIES {
+            // SAFETY: our contract.
+            unsafe { to_edge::<K>(right, false, &mut Path::default()) }.key(0)
+        } else {
+            bound
+        };
         let heights = (height::<K>(left), height::<K>(right));
         let in_front = heights.0 < heights.1;
         let (high, low) = if in_front { (right, left) } else { (left, right) };
@@ -302,7 +366,7 @@ impl<'g, K: CaKey + ?Sized, P: Placement> Edit<'g, K, P> {
         let len = left.len() + right.len();
         if len > max_entries::<K>() {
             let carry = Lifted::Carry(Carry::Two(left.word(), bound, right.word()));
-            return self.lift(path, carry).map(|root| (root, true));
+            return self.lift(path.steps(), carry, None).map(|root| (root, true));
         }
         let both = self.fresh.node(node.is_leaf(), room_for::<K>(len, false))?;
         both.append(left, 0..left.len());
@@ -314,6 +378,6 @@ impl<'g, K: CaKey + ?Sized, P: Placement> Edit<'g, K, P> {
         self.gone.push(right.word());
         let has_bound = !both.is_leaf();
         let carry = Lifted::Carry(Carry::One(both.word()));
-        self.lift(path, carry).map(|root| (root, has_bound))
+        self.lift(path.steps(), carry, None).map(|root| (root, has_bound))
     }
 }

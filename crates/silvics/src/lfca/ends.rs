@@ -7,11 +7,11 @@
 
 use super::Lfca;
 use super::adapt::Joined;
+use super::edit::Found;
 use super::node::Base;
 use super::ops::Way;
-use super::walk::Walk;
 use crate::ca::build::Build;
-use crate::ca::key::CaKey;
+use crate::ca::key::Slots;
 use crate::ca::word::Word;
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
@@ -19,17 +19,14 @@ use crate::error::AllocError;
 use silvics_pool::{Budget, Placement};
 use silvics_sync::backoff::Backoff;
 
-impl<K: CaKey + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
+impl<K: Slots + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
     /// The first entry of a container, or the last one.
     ///
     /// # Safety
-    /// That of [`Walk::new`].
-    unsafe fn end_of<'g, const LAST: bool>(container: Word) -> Option<(K::Ref<'g>, u64)> {
-        // SAFETY: our contract; C1: keys stay as long as the container.
-        unsafe {
-            let (slot, value) = Walk::<'g, K, LAST>::new(container, &None).next()?;
-            Some((K::key(slot), value))
-        }
+    /// That of [`Found::new`].
+    unsafe fn end_of<const LAST: bool>(container: Word) -> Option<(K::Slot, u64)> {
+        // SAFETY: our contract.
+        unsafe { Found::<K>::at_end(container, LAST) }?.entry()
     }
 
     /// Whether a base node has an entry.
@@ -38,10 +35,10 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
     }
 
     /// The first entry, or the last one.
-    pub(super) fn end_entry<'g, const LAST: bool>(
+    pub(crate) fn end_entry<'g, const LAST: bool>(
         &'g self,
         guard: &'g Guard,
-    ) -> Option<(K::Ref<'g>, u64)> {
+    ) -> Option<(K::Slot, u64)> {
         let mut backoff = Backoff::new();
         loop {
             let way = self.way(|_| LAST, guard); // LP(first, last)
@@ -63,10 +60,10 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
     }
 
     /// Removes the first entry, or the last one, and returns it.
-    pub(super) fn pop_entry<'g, const LAST: bool>(
+    pub(crate) fn pop_entry<'g, const LAST: bool>(
         &'g self,
         guard: &'g Guard,
-    ) -> Result<Option<(K::Ref<'g>, u64)>, AllocError> {
+    ) -> Result<Option<(K::Slot, u64)>, AllocError> {
         let (mut backoff, mut contended) = (Backoff::new(), false);
         loop {
             let mut way = self.way(|_| LAST, guard);
@@ -76,7 +73,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
                 continue;
             };
             // SAFETY: Q1: the base node was read under the guard.
-            let Some(found) = (unsafe { Self::end_of::<LAST>(base.container) }) else {
+            let Some(found) = (unsafe { Found::at_end(base.container, LAST) }) else {
                 let ways = self.collect_all::<LAST>((&None, &None), Self::has_entry, guard)?;
                 if !ways.last().is_some_and(Self::has_entry) {
                     return Ok(None); // LP(popped nothing): see `collect`
@@ -84,10 +81,10 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
                 if planted(Canary::PopsBehindEmpty) {
                     way = *ways.last().unwrap_or(&way);
                     // SAFETY: likewise.
-                    let found = unsafe { Self::end_of::<LAST>(way.base().container) };
+                    let found = unsafe { Found::at_end(way.base().container, LAST) };
                     let Some(found) = found else { continue };
-                    if self.take_out(&way, &K::probe(found.0), contended, guard)? {
-                        return Ok(Some(found));
+                    if self.take_out(&way, &found, contended, guard)? {
+                        return Ok(found.entry());
                     }
                     continue;
                 }
@@ -102,8 +99,8 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
                 }
                 continue;
             };
-            if self.take_out(&way, &K::probe(found.0), contended, guard)? {
-                return Ok(Some(found));
+            if self.take_out(&way, &found, contended, guard)? {
+                return Ok(found.entry());
             }
             contended = true;
         }

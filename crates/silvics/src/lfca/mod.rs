@@ -61,6 +61,10 @@
 //!   thread whose exchange has unlinked it, or by the owner of the join that did.
 //! * C2: The keys of a container ascend, its nodes are not empty, and all leaves are equally deep
 //!   (N2 and N4 of [`ca`](crate::ca)).
+//! * C3: Keys of [`OrdMap`](crate::OrdMap) have no bounds of their own. There, each bound within a
+//!   container is the key of the first entry below its child, and so a key of the container. A
+//!   change of the first entry of a node renews the bound above it, which is found by its position.
+//!   The keys of route nodes are held (`bounds.rs`).
 //! * T1: Each way from the root ends at a base node. A word that was replaced never comes back,
 //!   except that a claim may be taken back. (A guard keeps the address from being used again.)
 //! * T2: A base node has the keys between two bounds, which do not change while it is linked.
@@ -101,7 +105,7 @@
 //! |---|---|
 //! | child of a route node, root | the word was read under the guard: above |
 //! | container of a base node, children and keys in it | C1: it leaves with the base node, or later |
-//! | bound of a route node | the object is retired with the route node, or moves to the container of the join, and no base node in the place of that one is linked before the route node is unlinked |
+//! | bound of a route node | the object is retired with the route node, or moves to the container of the join, and no base node in the place of that one is linked before the route node is unlinked. A key of `OrdMap` is held until then (L1) |
 //! | `main`, `neighbour`, `parent`, `rest`, `joined` of a join | only that of the place's role is followed: above |
 //! | `above` of a join | it is followed only as J4 says; the root is always there |
 //! | places, route nodes and base nodes of the owner | it has read them under the guard that it still has |
@@ -114,7 +118,7 @@
 //! | root, children of route nodes | load, exchange | `SeqCst` | each other | linearization points are in one order |
 //! | state of a join | load, exchange | `SeqCst` | each other | a reader that finds a place past the parent also finds the join committed |
 //! | children of container nodes | load, store | Acquire, Release | each other | as in `ca`; the exchange of the place publishes all that was made before |
-//! | fields of container nodes | all | Relaxed | – | they do not change after the exchange that publishes them |
+//! | fields of container nodes | all | Relaxed | – | they do not change after the exchange that publishes them. Copies of them are plain: the node that is read never changes, and no other thread has the one that is written |
 //! | statistics | all | Relaxed | – | a guide: every value is a right one |
 //!
 //! The object behind a place is initialised before the exchange. Under exclusive access
@@ -154,16 +158,25 @@
 //! one step for each route node, and others can make its way longer only by splits below it. Splits
 //! and joins need memory, and do not take place without.
 //!
+//! A range follows the route node whose bound it has reached. So it ends even if comparisons
+//! contradict each other: it goes on to the right in the tree, or another thread has unlinked the
+//! route node.
+//!
+//! With keys of `OrdMap`, splits and joins, and removals of a key that a route node may have, take
+//! a lock for some instructions (`bounds.rs`).
+//!
 //! # Complexity and footprint
 //! A way has at most 16 route nodes when a base node is split. A write copies one leaf, and the
 //! inner nodes above it: up to 1 KiB each, O(log n) of them for n entries in the base node. The
 //! copy has no room for more than the last line. A base node takes 24 bytes, a route node 24 (32
-//! for `u128` and byte strings), and a join 64 while it lasts. Removals need memory, too.
+//! with slots of 16 bytes: `u128`, byte strings, and keys of `OrdMap` with heads), and a join 64
+//! while it lasts. Removals need memory, too.
 //!
 //! # Checked by
 //! The conformance suite (`tests/conformance.rs`); [`crate::Check::check`], which verifies C2, T1
 //! and T2 in a quiescent tree, and that no place is claimed; schedules (`tests/schedules.rs`), in
-//! which stopped threads show the progress of others.
+//! which stopped threads show the progress of others. C3 and L1 to L3 are verified by the check of
+//! [`OrdMap`](crate::OrdMap), and by its tests in `api-tests`.
 //!
 //! # Files
 //! | file | content |
@@ -171,11 +184,13 @@
 //! | `node.rs` | base nodes, route nodes, joins and their states |
 //! | `edit.rs`, `walk.rs` | changed copies of a container; walks along one |
 //! | `ops.rs`, `adapt.rs` | lookups, `update` and helping; splits and joins |
+//! | `bounds.rs` | keys that are bounds of route nodes |
 //! | `scan.rs`, `ends.rs`, `bulk.rs` | ranges and snapshots, both ends, building a tree from sorted entries |
 //! | `observe.rs` | the shape of a tree, for [`Adapts`](crate::Adapts) |
 //! | `check.rs` | verification |
 
 mod adapt;
+mod bounds;
 mod bulk;
 mod check;
 mod edit;
@@ -187,12 +202,15 @@ mod scan;
 mod walk;
 
 pub use scan::Range;
+pub(crate) use scan::Scan;
+pub(crate) use walk::from_bound;
 
 use crate::ca::build::{Adaptive, Build, Sound};
-use crate::ca::key::CaKey;
+use crate::ca::key::{CaKey, Slots};
+use crate::ca::node::NodeRef;
 use crate::ca::objects::{self, Fresh, May, Objects};
 use crate::ca::observe::Changes;
-use crate::ca::word::{Place, Word};
+use crate::ca::word::{Kind, Place, Word};
 use crate::cursor::KeyCursor;
 use crate::domain::Guard;
 use crate::error::{AllocError, BulkLoadError, Violation};
@@ -201,7 +219,8 @@ use crate::frame::{
 };
 use crate::memory::Memory;
 use crate::update::Update;
-use node::{Base, Free, new_base};
+use bounds::Bounds;
+use node::{Base, Free, FreeRoute, base, new_base};
 use silvics_layout::NodeLayout;
 use silvics_pool::{Budget, Placement, Pooled};
 use std::marker::PhantomData;
@@ -225,9 +244,11 @@ use std::sync::Arc;
 pub type LfcaTree<K = u64, P = Pooled, B = Adaptive> = Index<Lfca<K, P, B>>;
 
 /// The algorithm of [`LfcaTree`].
-pub struct Lfca<K: CaKey + ?Sized, P: Placement, B: Build> {
+pub struct Lfca<K: Slots + ?Sized, P: Placement, B: Build> {
     root: Place,
     objects: Objects<K, P, Free>,
+    pub(crate) order: K::Order,
+    bounds: Bounds<K>,
     _reserve: Reserve,
     changes: Changes,
     build: PhantomData<B>,
@@ -254,6 +275,79 @@ impl Drop for Reserve {
     }
 }
 
+impl<K: Slots + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
+    /// An empty tree.
+    pub(crate) fn ordered_by(frame: Frame, order: K::Order) -> Result<Self, AllocError> {
+        let () = Sound::<B>::CHECKED;
+        let objects = Objects::new(frame)?;
+        let guard = objects.frame().domain.pin();
+        let mut fresh = Fresh::new(&objects, May::Flush(&guard));
+        let root = Place::new(new_base(&mut fresh, Base::new(Word::NONE, 0, 0))?);
+        fresh.linked();
+        drop(fresh);
+        drop(guard);
+        let reserve = Reserve::new(&objects.frame().config.budget);
+        let (bounds, changes) = (Bounds::new(), Changes::new());
+        Ok(Self { root, objects, order, bounds, _reserve: reserve, changes, build: PhantomData })
+    }
+
+    #[inline(always)]
+    pub(crate) fn frame(&self) -> &Frame {
+        self.objects.frame()
+    }
+
+    pub(crate) fn memory(&self) -> &dyn Memory {
+        self.objects.memory()
+    }
+
+    pub(crate) fn memory_mut(&mut self) -> &mut dyn Memory {
+        self.objects.memory_mut()
+    }
+
+    /// Calls `each` with all entries in the order of the tree. It reads no keys.
+    ///
+    /// # Safety
+    /// No other thread changes the tree.
+    pub(crate) unsafe fn each_entry(&self, mut each: impl FnMut(K::Slot, u64)) {
+        let mut open = vec![self.root.word()];
+        while let Some(word) = open.pop() {
+            // SAFETY: our contract: the word is linked, and no call has claimed a place.
+            unsafe {
+                match word.kind() {
+                    Kind::Base => open.push(base(word).container),
+                    Kind::Route => {
+                        let route = FreeRoute::<K>::new(word);
+                        open.extend([true, false].map(|right| route.child(right).read()));
+                    }
+                    Kind::Inner => {
+                        let node = NodeRef::<K>::new(word);
+                        open.extend((0..node.len()).rev().map(|at| node.child(at)));
+                    }
+                    Kind::Leaf => {
+                        let leaf = NodeRef::<K>::new(word);
+                        (0..leaf.len()).for_each(|at| each(leaf.key(at), leaf.value(at)));
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// The keys that are bounds of route nodes, and have no entry.
+    pub(crate) fn bounds_without_entries(&self) -> Vec<K::Slot> {
+        self.bounds.removed()
+    }
+
+    /// Frees all nodes, unless dropping the pools does so. Access is exclusive.
+    pub(crate) fn free_nodes(&mut self) {
+        if !P::RELEASES_WHOLE {
+            // SAFETY: access is exclusive. C1, J3: each object is linked once, or retired.
+            unsafe { self.objects.free_all(self.root.word()) };
+        }
+        self.objects.frame().config.budget.give(self.bounds.bytes());
+    }
+}
+
 // SAFETY: the linearization points of the module docs give A2 to A5. A6: keys that are numbers are
 // copied, and those that are byte strings lie in objects of the tree, which the guard protects
 // (Q1). A1: nodes are shared (C1, T1), and there is no other state but atomics and pools. A7: no
@@ -266,16 +360,7 @@ unsafe impl<K: CaKey + ?Sized, P: Placement, B: Build> Algorithm for Lfca<K, P, 
     const OBJECTS: &'static [NodeLayout] = objects::kinds::<K, Free>();
 
     fn new(frame: Frame) -> Result<Self, AllocError> {
-        let () = Sound::<B>::CHECKED;
-        let objects = Objects::new(frame)?;
-        let guard = objects.frame().domain.pin();
-        let mut fresh = Fresh::new(&objects, May::Flush(&guard));
-        let root = Place::new(new_base(&mut fresh, Base::new(Word::NONE, 0, 0))?);
-        fresh.linked();
-        drop(guard);
-        let reserve = Reserve::new(&objects.frame().config.budget);
-        let changes = Changes::new();
-        Ok(Self { root, objects, _reserve: reserve, changes, build: PhantomData })
+        Self::ordered_by(frame, ())
     }
 
     #[inline(always)]
@@ -285,7 +370,7 @@ unsafe impl<K: CaKey + ?Sized, P: Placement, B: Build> Algorithm for Lfca<K, P, 
 
     #[inline]
     fn get(&self, key: K::Ref<'_>, guard: &Guard) -> Option<u64> {
-        self.look_up(key, guard)
+        self.look_up(&K::probe(key), guard).map(|(_, value)| value)
     }
 
     #[inline]
@@ -295,7 +380,8 @@ unsafe impl<K: CaKey + ?Sized, P: Placement, B: Build> Algorithm for Lfca<K, P, 
         verb: Update,
         guard: &Guard,
     ) -> Result<Option<u64>, AllocError> {
-        self.change(key, verb, guard)
+        let found = self.change((&K::probe(key), key), None, verb, guard)?;
+        Ok(found.map(|(_, value)| value))
     }
 
     fn memory(&self) -> &dyn Memory {
@@ -311,10 +397,7 @@ unsafe impl<K: CaKey + ?Sized, P: Placement, B: Build> Algorithm for Lfca<K, P, 
     }
 
     fn free_all(&mut self) {
-        if !P::RELEASES_WHOLE {
-            // SAFETY: access is exclusive. C1, J3: each object is linked once, or retired.
-            unsafe { self.objects.free_all(self.root.word()) };
-        }
+        self.free_nodes();
     }
 }
 
@@ -381,14 +464,18 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Atomic for Lfca<K, P, B> {
 
 impl<K: CaKey + ?Sized, P: Placement, B: Build> Ended for Lfca<K, P, B> {
     fn end<'g, const LAST: bool>(&'g self, guard: &'g Guard) -> Option<(K::Ref<'g>, u64)> {
-        self.end_entry::<LAST>(guard)
+        let (slot, value) = self.end_entry::<LAST>(guard)?;
+        // SAFETY: Q1: the entry was in the tree under the guard.
+        Some((unsafe { K::key(slot) }, value))
     }
 
     fn pop<'g, const LAST: bool>(
         &'g self,
         guard: &'g Guard,
     ) -> Result<Option<(K::Ref<'g>, u64)>, AllocError> {
-        self.pop_entry::<LAST>(guard)
+        let popped = self.pop_entry::<LAST>(guard)?;
+        // SAFETY: Q1: the entry was in the tree under the guard.
+        Ok(popped.map(|(slot, value)| (unsafe { K::key(slot) }, value)))
     }
 }
 

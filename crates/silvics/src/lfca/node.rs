@@ -1,6 +1,6 @@
 //! Base nodes, route nodes and joins.
 
-use crate::ca::key::{CaKey, object_word};
+use crate::ca::key::{Slots, object_word};
 use crate::ca::node::{INNER, LEAF};
 use crate::ca::objects::{Fresh, KEY, Upper};
 use crate::ca::route::{Route, RouteRef, route_layout};
@@ -211,7 +211,7 @@ pub(super) fn claim(join: Word, role: Role) -> Word {
 /// The nodes of [`LfcaTree`](crate::LfcaTree).
 pub(super) struct Free;
 
-impl<K: CaKey + ?Sized> Upper<K> for Free {
+impl<K: Slots + ?Sized> Upper<K> for Free {
     const KINDS: &'static [NodeLayout] = &[ROUTE, BASE, INNER, LEAF, JOIN, KEY];
 
     fn bytes(kind: Kind) -> usize {
@@ -239,7 +239,7 @@ impl<K: CaKey + ?Sized> Upper<K> for Free {
 }
 
 /// Makes a base node.
-pub(super) fn new_base<K: CaKey + ?Sized, P: Placement>(
+pub(super) fn new_base<K: Slots + ?Sized, P: Placement>(
     fresh: &mut Fresh<'_, K, P, Free>,
     new: Base,
 ) -> Result<Word, AllocError> {
@@ -251,7 +251,7 @@ pub(super) fn new_base<K: CaKey + ?Sized, P: Placement>(
 }
 
 /// Makes a route node.
-pub(super) fn new_route<K: CaKey + ?Sized, P: Placement>(
+pub(super) fn new_route<K: Slots + ?Sized, P: Placement>(
     fresh: &mut Fresh<'_, K, P, Free>,
     left: Word,
     bound: K::Slot,
@@ -267,7 +267,7 @@ pub(super) fn new_route<K: CaKey + ?Sized, P: Placement>(
 
 impl Join {
     /// Makes the join of two base nodes, whose places are not claimed yet.
-    pub(super) fn make<K: CaKey + ?Sized, P: Placement>(
+    pub(super) fn make<K: Slots + ?Sized, P: Placement>(
         fresh: &mut Fresh<'_, K, P, Free>,
         [main, neighbour, joined]: [Word; 3],
         [parent, rest]: [Word; 2],

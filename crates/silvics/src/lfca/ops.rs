@@ -5,12 +5,12 @@ use super::edit::{Edit, Found};
 use super::node::{Base, FreeRoute, Join, Role, State, base, changed, claim, join, new_base};
 use crate::ca::build::{Build, Limits};
 use crate::ca::bulk::check_len;
-use crate::ca::key::CaKey;
+use crate::ca::key::Slots;
 use crate::ca::objects::May;
-use crate::ca::search::{Locked, order, value_of};
+use crate::ca::search::{Locked, entry_of, order};
 use crate::ca::word::{Kind, Place, Word};
 use crate::canary::{Canary, planted};
-use crate::domain::Guard;
+use crate::domain::{Guard, Under};
 use crate::error::AllocError;
 use crate::frame::afterwards;
 use crate::update::{Step, Update};
@@ -18,7 +18,7 @@ use silvics_pool::{Budget, Placement};
 use std::cmp::Ordering;
 
 /// The way to a base node.
-pub(super) struct Way<'g, K: CaKey + ?Sized> {
+pub(super) struct Way<'g, K: Slots + ?Sized> {
     /// The place that leads to the base node.
     pub(super) place: &'g Place,
     /// Its word: that of the base node, or of a join that has claimed the place.
@@ -33,18 +33,18 @@ pub(super) struct Way<'g, K: CaKey + ?Sized> {
     sides: [Option<FreeRoute<'g, K>>; 2],
 }
 
-impl<K: CaKey + ?Sized> Clone for Way<'_, K> {
+impl<K: Slots + ?Sized> Clone for Way<'_, K> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<K: CaKey + ?Sized> Copy for Way<'_, K> {}
+impl<K: Slots + ?Sized> Copy for Way<'_, K> {}
 
-impl<'g, K: CaKey + ?Sized> Way<'g, K> {
-    /// The nearest bound on the way, below the base node or above it. The base node has all keys up
-    /// to it, and more if its route node was unlinked before the base node was made.
-    pub(super) fn bound(&self, above: bool) -> Option<K::Slot> {
-        self.sides[usize::from(above)].map(FreeRoute::bound)
+impl<'g, K: Slots + ?Sized> Way<'g, K> {
+    /// The route node with the nearest bound on the way, below the base node or above it. The base
+    /// node has all keys up to it, and more if this route node was unlinked before it was made.
+    pub(super) fn side(&self, above: bool) -> Option<FreeRoute<'g, K>> {
+        self.sides[usize::from(above)]
     }
 
     /// The base node, unless a join has claimed its place.
@@ -70,12 +70,12 @@ impl<'g, K: CaKey + ?Sized> Way<'g, K> {
 
 /// Whether a search for a key goes right at a bound.
 #[inline(always)]
-fn goes_right<K: CaKey + ?Sized>(bound: K::Slot, probe: &K::Probe<'_>) -> bool {
+fn goes_right<K: Slots + ?Sized>(bound: K::Slot, probe: &K::Probe<'_>) -> bool {
     // Q1: the bound's object is retired after its route node, or with it.
     !matches!(order::<K>(bound, probe, Locked), Ok(Ordering::Greater))
 }
 
-impl<K: CaKey + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
+impl<K: Slots + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
     /// The base node of a key.
     #[inline]
     fn base_of<'g>(&'g self, probe: &K::Probe<'_>, _guard: &'g Guard) -> &'g Base {
@@ -100,29 +100,28 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
 
     /// See [`Lookup::get`](crate::Lookup::get). The guard is of the tree's domain.
     #[inline]
-    pub(super) fn look_up(&self, key: K::Ref<'_>, guard: &Guard) -> Option<u64> {
-        let probe = K::probe(K::shorten(key));
-        let base = self.base_of(&probe, guard);
+    pub(crate) fn look_up(&self, probe: &K::Probe<'_>, guard: &Guard) -> Option<(K::Slot, u64)> {
+        let base = self.base_of(probe, guard);
         P::saw(|| base.looked_at());
         // SAFETY: Q1: the base node was read under the guard.
-        let found = unsafe { value_of::<K, P>(base.container, &probe, Locked) };
+        let found = unsafe { entry_of::<K, P>(base.container, probe, Locked) };
         found.unwrap_or_else(|_| unreachable!("containers do not change"))
     }
 
-    /// The way that a search takes which goes right at bounds for which `right` says so.
+    /// The way that a search takes which goes right at route nodes for which `right` says so.
     pub(super) fn way<'g>(
         &'g self,
-        mut right: impl FnMut(K::Slot) -> bool,
-        guard: &'g Guard,
+        mut right: impl FnMut(FreeRoute<'g, K>) -> bool,
+        guard: impl Into<Under<'g>>,
     ) -> Way<'g, K> {
-        Self::way_below((&self.root, None), &mut right, guard)
+        Self::way_below((&self.root, None), &mut right, guard.into())
     }
 
     /// The way from a place on.
     pub(super) fn way_below<'g>(
         (from, parent): (&'g Place, Option<(FreeRoute<'g, K>, bool)>),
-        right: &mut impl FnMut(K::Slot) -> bool,
-        _guard: &'g Guard,
+        right: &mut impl FnMut(FreeRoute<'g, K>) -> bool,
+        _guard: Under<'g>,
     ) -> Way<'g, K> {
         let word = from.read();
         let mut way = Way { place: from, word, parent, above: from, depth: 0, sides: [None; 2] };
@@ -141,7 +140,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
             }
             // SAFETY: Q1: likewise.
             let route = unsafe { FreeRoute::<K>::new(node) };
-            let goes_right = right(route.bound());
+            let goes_right = right(route);
             way.sides[usize::from(!goes_right)] = Some(route);
             (way.above, way.place) = (way.place, route.child(goes_right));
             way.parent = Some((route, goes_right));
@@ -152,39 +151,48 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
 
     /// The way to the base node of a key.
     pub(super) fn way_to<'g>(&'g self, probe: &K::Probe<'_>, guard: &'g Guard) -> Way<'g, K> {
-        self.way(|bound| goes_right::<K>(bound, probe), guard)
+        self.way(|route| goes_right::<K>(route.bound(), probe), guard)
     }
 
-    /// See [`OrderedIndex::update`](crate::OrderedIndex::update). The guard is of the tree's
-    /// domain.
-    pub(super) fn change(
+    /// See [`OrderedIndex::update`](crate::OrderedIndex::update). Returns the entry that was found.
+    /// The guard is of the tree's domain.
+    ///
+    /// Keys are compared before anything is made or changed. If the entry has another key than
+    /// `only`, it stays as it is.
+    pub(crate) fn change(
         &self,
-        key: K::Ref<'_>,
+        (probe, key): (&K::Probe<'_>, K::New<'_>),
+        only: Option<K::Slot>,
         verb: Update,
         guard: &Guard,
-    ) -> Result<Option<u64>, AllocError> {
-        let probe = K::probe(K::shorten(key));
+    ) -> Result<Option<(K::Slot, u64)>, AllocError> {
         let mut contended = false;
         loop {
-            let way = self.way_to(&probe, guard);
+            let way = self.way_to(probe, guard);
             let Some(base) = way.free() else {
                 Self::help(way.place, way.word, guard);
                 contended = true;
                 continue;
             };
             // SAFETY: Q1: the base node was read under the guard.
-            let found = unsafe { Found::new(base.container, &probe) }?;
-            let state = found.as_ref().and_then(Found::value);
-            let is_done = match verb.step(state) {
-                Step::Put(value) => {
-                    check_len::<K>(K::shorten(key))?;
+            let found = unsafe { Found::new(base.container, probe) }?;
+            let state = found.as_ref().and_then(Found::entry);
+            let is_other = |only| state.is_some_and(|(slot, _)| !K::are_same(slot, only));
+            if only.is_some_and(is_other) {
+                return Ok(state);
+            }
+            let is_done = match (verb.step(state.map(|(_, value)| value)), &found) {
+                (Step::Put(value), found) => {
+                    check_len::<K>(key)?;
                     let mut edit = Edit::new(&self.objects, May::Flush(guard));
-                    let root = edit.put(found, (K::shorten(key), value))?;
+                    let root = edit.put(found.as_ref(), (key, value))?;
                     let more = i64::from(state.is_none());
-                    let now = self.replace(&way, (root, edit), contended, more, guard)?;
+                    let now = self.replace(&way, (root, &mut edit), contended, more, guard)?;
                     self.adapt_after(now, guard)
                 }
-                Step::Take if state.is_some() => self.take_out(&way, &probe, contended, guard)?,
+                (Step::Take, Some(found)) if state.is_some() => {
+                    self.take_out(&way, found, contended, guard)?
+                }
                 _ => {
                     afterwards(|| self.leave(&way, guard));
                     true
@@ -193,29 +201,26 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
             if is_done {
                 return Ok(state);
             }
+            K::again(probe);
             contended = true;
         }
     }
 
-    /// Removes a present key of a base node. Returns whether the place still led to the base node.
+    /// Removes an entry of a base node. Returns whether the place still led to the base node.
     ///
     /// At the limit of its memory, a removal uses what the tree has reserved. It frees as much when
     /// the objects that it replaces are reclaimed.
     pub(super) fn take_out<'g>(
         &'g self,
         way: &Way<'g, K>,
-        probe: &K::Probe<'_>,
+        found: &Found<'g, K>,
         contended: bool,
         guard: &'g Guard,
     ) -> Result<bool, AllocError> {
         let take = || -> Result<Option<Way<'g, K>>, AllocError> {
-            // SAFETY: Q1: the base node was read under the guard.
-            let Some(found) = unsafe { Found::new(way.base().container, probe) }? else {
-                return Ok(None);
-            };
             let mut edit = Edit::new(&self.objects, May::Flush(guard));
             let root = edit.remove(found)?;
-            self.replace(way, (root, edit), contended, -1, guard)
+            self.replace(way, (root, &mut edit), contended, -1, guard)
         };
         let now = take().or_else(|_| Budget::with_reserves(take))?;
         Ok(self.adapt_after(now, guard))
@@ -234,7 +239,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
     fn replace<'g>(
         &'g self,
         way: &Way<'g, K>,
-        (root, mut edit): (Word, Edit<'_, K, P>),
+        (root, edit): (Word, &mut Edit<'_, K, P>),
         contended: bool,
         more: i64,
         guard: &'g Guard,
@@ -262,6 +267,13 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
                     self.objects.retire(*word, guard);
                 }
             }
+        }
+        if let Some(key) = edit.removed
+            && K::BOUNDS_ARE_ENTRIES
+            && self.bounds.remove(key)
+        {
+            // SAFETY: L3: no entry and no route node has the key any more. This thread is the last.
+            unsafe { K::retire(key, &self.order, guard) };
         }
         Ok(Some(Way { word: new, ..*way }))
     }

@@ -7,20 +7,23 @@
 //!           validate: if the place of each still leads to it, all were linked at one moment
 //!           else collect again; after some attempts, first join two base nodes of the range
 //! ```
-//! A walk goes on at the nearest bound that it has passed on the way to a base node. The route node
-//! of this bound may have been unlinked before the base node was made, which has keys behind the
-//! bound then. So a walk that has taken such keys goes on behind the last one, and a
-//! snapshot finds the same base node again.
+//! A walk goes on at the nearest bound that it has passed on the way to a base node. It follows the
+//! route node, so that it ends even if comparisons contradict each other. This route node may have
+//! been unlinked before the base node was made, which has keys behind the bound then. So a walk
+//! that has taken such keys goes on behind the last one, and a snapshot finds the same base node
+//! again.
 
 use super::Lfca;
 use super::adapt::Joined;
+use super::node::{FreeRoute, State, join};
 use super::ops::Way;
 use super::walk::{From, Walk, from_bound, goes_right, is_beyond};
 use crate::ca::build::Build;
-use crate::ca::key::CaKey;
+use crate::ca::key::{CaKey, Slots};
 use crate::ca::search::{Locked, order};
+use crate::ca::word::Kind;
 use crate::canary::{Canary, planted};
-use crate::domain::Guard;
+use crate::domain::{Guard, Under};
 use crate::error::{AllocError, reserved};
 use crate::frame::{AlgorithmBounds, afterwards};
 use silvics_pool::Placement;
@@ -28,6 +31,7 @@ use silvics_sync::backoff::Backoff;
 use std::cmp::Ordering;
 use std::fmt;
 use std::iter::FusedIterator;
+use std::mem::replace;
 
 /// The attempts of a snapshot before it joins base nodes.
 const TRIES: u32 = if cfg!(silvics_shuttle) { 2 } else { 8 };
@@ -36,16 +40,108 @@ const TRIES: u32 = if cfg!(silvics_shuttle) { 2 } else { 8 };
 /// does: 100.
 const OFF: i64 = 10;
 
-/// A scan of a [`LfcaTree`](crate::LfcaTree), in descending order if it `DESCENDS`.
-pub struct Range<'g, K: CaKey + ?Sized, P: Placement, B: Build, const DESCENDS: bool> {
+/// A scan between two positions, in descending order if it `DESCENDS`. The caller passes the same
+/// positions to each call.
+pub(crate) struct Scan<'g, K: Slots + ?Sized, P: Placement, B: Build, const DESCENDS: bool> {
     tree: &'g Lfca<K, P, B>,
-    guard: &'g Guard,
+    guard: Under<'g>,
     /// The walk along the container at which the scan stands.
     walk: Walk<'g, K, DESCENDS>,
-    /// The position where it goes on behind this container, unless it is done.
-    next: Option<From<'g, K>>,
-    /// The last entry.
+    /// The place where it goes on behind this container.
+    next: Next<'g, K>,
+    /// The last entry of the containers before.
     last: Option<K::Slot>,
+}
+
+/// The place where a scan goes on.
+#[derive(Clone, Copy)]
+enum Next<'g, K: Slots + ?Sized> {
+    Start,
+    /// Behind the bound of a route node.
+    Beyond(FreeRoute<'g, K>),
+    Done,
+}
+
+impl<'g, K: Slots + ?Sized, P: Placement, B: Build, const DESCENDS: bool>
+    Scan<'g, K, P, B, DESCENDS>
+{
+    #[inline]
+    pub(crate) fn new(tree: &'g Lfca<K, P, B>, guard: impl Into<Under<'g>>) -> Self {
+        Self { tree, guard: guard.into(), walk: Walk::nothing(), next: Next::Start, last: None }
+    }
+
+    /// Goes on in the next base node, if there is one.
+    #[inline(never)]
+    fn refill(&mut self, (start, end): (&From<'_, K>, &From<'_, K>)) -> bool {
+        if self.walk.ends() {
+            self.walk.stop_here();
+            self.next = Next::Done;
+        }
+        let (tree, guard) = (self.tree, self.guard);
+        let way = match replace(&mut self.next, Next::Done) {
+            Next::Done => return false,
+            Next::Start => {
+                let right =
+                    |route: FreeRoute<'g, K>| goes_right::<K, DESCENDS>(route.bound(), start);
+                let way = tree.way(right, guard);
+                // SAFETY: Q1: the base node was read under the guard.
+                unsafe { self.walk.begin(way.base().container, start, end) };
+                way
+            }
+            Next::Beyond(route) => {
+                self.last = self.walk.last().or(self.last);
+                let from = Some(self.beyond(route));
+                let Some(way) = tree.way_beyond::<DESCENDS>(route, &from, guard) else {
+                    self.walk.stop_here();
+                    return false;
+                };
+                // SAFETY: likewise.
+                unsafe { self.walk.begin(way.base().container, &from, end) };
+                way
+            }
+        };
+        if let Some(route) = way.side(!DESCENDS)
+            && !is_beyond::<K, DESCENDS>(route.bound(), true, end)
+        {
+            self.next = Next::Beyond(route);
+        }
+        true
+    }
+
+    /// The position where the scan goes on behind a bound.
+    fn beyond(&self, route: FreeRoute<'g, K>) -> (K::Probe<'g>, bool) {
+        // SAFETY: Q1: the bound and the entry were read under the guard.
+        let probe = |slot| unsafe { K::probe_slot(slot, &self.tree.order) };
+        let bound = probe(route.bound());
+        let is_passed = |last: &K::Slot| match order::<K>(*last, &bound, Locked) {
+            Ok(Ordering::Less) => DESCENDS,
+            _ => !DESCENDS,
+        };
+        let passed = self.last.filter(is_passed);
+        match passed.filter(|_| !planted(Canary::StaleBoundTrusted)) {
+            Some(last) => (probe(last), false),
+            None => (bound, !DESCENDS),
+        }
+    }
+
+    /// The next entry.
+    #[inline]
+    pub(crate) fn next(&mut self, bounds: (&From<'_, K>, &From<'_, K>)) -> Option<(K::Slot, u64)> {
+        loop {
+            if let Some(entry) = self.walk.next(bounds.1) {
+                return Some(entry);
+            }
+            if !self.refill(bounds) {
+                return None;
+            }
+        }
+    }
+}
+
+/// A scan of a [`LfcaTree`](crate::LfcaTree), in descending order if it `DESCENDS`.
+pub struct Range<'g, K: CaKey + ?Sized, P: Placement, B: Build, const DESCENDS: bool> {
+    scan: Scan<'g, K, P, B, DESCENDS>,
+    start: From<'g, K>,
     end: From<'g, K>,
 }
 
@@ -53,45 +149,22 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build, const DESCENDS: bool> fmt::Debug
     for Range<'_, K, P, B, DESCENDS>
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Range").field("is_done", &self.next.is_none()).finish_non_exhaustive()
+        f.debug_struct("Range").finish_non_exhaustive()
     }
 }
 
 impl<'g, K: CaKey + ?Sized, P: Placement, B: Build, const DESCENDS: bool>
     Range<'g, K, P, B, DESCENDS>
 {
+    #[inline]
     pub(super) fn new(
         tree: &'g Lfca<K, P, B>,
         (low, high): AlgorithmBounds<'g, Lfca<K, P, B>>,
         guard: &'g Guard,
     ) -> Self {
         let (start, end) = if DESCENDS { (high, low) } else { (low, high) };
-        let (next, end) = (Some(from_bound::<K>(start)), from_bound::<K>(end));
-        Self { tree, guard, walk: Walk::nothing(), next, last: None, end }
-    }
-
-    /// Goes on in the next base node, if there is one.
-    #[inline(never)]
-    fn refill(&mut self) -> bool {
-        let Some(mut from) = self.next.take() else { return false };
-        if let (Some((probe, _)), Some(last)) = (&from, self.last) {
-            let order = order::<K>(last, probe, Locked);
-            let is_before = matches!(order, Ok(Ordering::Less));
-            let is_passed = if DESCENDS { is_before } else { !is_before };
-            if is_passed && !planted(Canary::StaleBoundTrusted) {
-                // SAFETY: Q1: the entry was in the tree under the guard.
-                from = Some((unsafe { K::probe_slot(last) }, false));
-            }
-        }
-        let way = self.tree.way(|bound| goes_right::<K, DESCENDS>(bound, &from), self.guard);
-        // SAFETY: Q1: the base node was read under the guard.
-        self.walk = unsafe { Walk::new(way.base().container, &from) };
-        self.next = way.bound(!DESCENDS).and_then(|bound| {
-            // SAFETY: Q1: the bound was read under the guard.
-            let next = Some((unsafe { K::probe_slot(bound) }, !DESCENDS));
-            (!is_beyond::<K, DESCENDS>(bound, true, &self.end)).then_some(next)
-        });
-        true
+        let (start, end) = (from_bound(start.map(K::probe)), from_bound(end.map(K::probe)));
+        Self { scan: Scan::new(tree, guard), start, end }
     }
 }
 
@@ -102,20 +175,9 @@ impl<'g, K: CaKey + ?Sized, P: Placement, B: Build, const DESCENDS: bool> Iterat
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            if let Some((slot, value)) = self.walk.next() {
-                if is_beyond::<K, DESCENDS>(slot, false, &self.end) {
-                    (self.walk, self.next) = (Walk::nothing(), None);
-                    return None;
-                }
-                self.last = Some(slot);
-                // SAFETY: Q1: the entry was in the tree under the guard.
-                return Some((unsafe { K::key(slot) }, value));
-            }
-            if !self.refill() {
-                return None;
-            }
-        }
+        let (slot, value) = self.scan.next((&self.start, &self.end))?;
+        // SAFETY: Q1: the entry was in the tree under the guard.
+        Some((unsafe { K::key(slot) }, value))
     }
 }
 
@@ -127,7 +189,42 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build, const DESCENDS: bool> FusedItera
 /// Base nodes that were linked at one moment, in the order of a walk.
 type Ways<'g, K> = Vec<Way<'g, K>>;
 
-impl<K: CaKey + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
+impl<K: Slots + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
+    /// The way to the base node behind the bound of a route node, with a position there. Nothing if
+    /// the comparisons lead elsewhere, as those of a total order never do.
+    ///
+    /// While the route node is linked, this base node is at the edge of its subtree. It may only
+    /// have been unlinked since a way has led through it. So each call makes progress along the
+    /// tree, or another thread has joined base nodes.
+    fn way_beyond<'g, const DESCENDS: bool>(
+        &'g self,
+        route: FreeRoute<'g, K>,
+        from: &From<'_, K>,
+        guard: impl Into<Under<'g>>,
+    ) -> Option<Way<'g, K>> {
+        let mut is_met = false;
+        let right = |met: FreeRoute<'g, K>| {
+            if met.word() == route.word() {
+                is_met = true;
+                return !DESCENDS;
+            }
+            goes_right::<K, DESCENDS>(met.bound(), from)
+        };
+        let way = self.way(right, guard);
+        (is_met || Self::is_unlinked(route)).then_some(way)
+    }
+
+    /// Whether a join has unlinked a route node, or is about to.
+    fn is_unlinked(route: FreeRoute<'_, K>) -> bool {
+        let word = route.child(false).read();
+        if word.kind() != Kind::Join {
+            return false;
+        }
+        // SAFETY: Q1: the word was read under the guard.
+        let (join, _) = unsafe { join(word) };
+        join.parent == route.word() && join.state() >= State::Committed // J2
+    }
+
     /// Collects the base nodes from a position on, until `is_last` says that one is enough, or the
     /// next bound is beyond the end. Returns nothing unless all were linked at one moment of the
     /// call.
@@ -138,9 +235,8 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
         guard: &'g Guard,
     ) -> Result<Result<Ways<'g, K>, usize>, AllocError> {
         let mut ways: Ways<'g, K> = Vec::new();
-        let mut from = *from;
+        let mut way = self.way(|route| goes_right::<K, DESCENDS>(route.bound(), from), guard);
         loop {
-            let way = self.way(|bound| goes_right::<K, DESCENDS>(bound, &from), guard);
             if way.free().is_none() {
                 Self::help(way.place, way.word, guard);
                 return Ok(Err(ways.len()));
@@ -152,12 +248,15 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
             if is_last(&way) {
                 break;
             }
-            let Some(bound) = way.bound(!DESCENDS) else { break };
-            if is_beyond::<K, DESCENDS>(bound, true, end) {
+            let Some(route) = way.side(!DESCENDS) else { break };
+            if is_beyond::<K, DESCENDS>(route.bound(), true, end) {
                 break;
             }
             // SAFETY: Q1: the bound was read under the guard.
-            from = Some((unsafe { K::probe_slot(bound) }, !DESCENDS));
+            let bound = unsafe { K::probe_slot(route.bound(), &self.order) };
+            let from = Some((bound, !DESCENDS));
+            let Some(next) = self.way_beyond::<DESCENDS>(route, &from, guard) else { break };
+            way = next;
         }
         // One base node alone was linked when its word was read, or just before.
         let is_linked = |way: &Way<'g, K>| {
@@ -191,7 +290,9 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
                 }
                 Err(_) if tries < TRIES => tries += 1,
                 Err(found) if found > 1 && B::ADAPTS => {
-                    let way = self.way(|bound| goes_right::<K, DESCENDS>(bound, range.0), guard);
+                    let right =
+                        |route: FreeRoute<'g, K>| goes_right::<K, DESCENDS>(route.bound(), range.0);
+                    let way = self.way(right, guard);
                     afterwards(|| {
                         if self.join(&way, guard) == Joined::Disturbed {
                             backoff.wait();
@@ -216,24 +317,24 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
         }
         self.adapt_by(&ways[chosen], -OFF * B::LIMITS.range, guard);
     }
+}
 
+impl<K: CaKey + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
     /// The entries within bounds, in ascending order, all at one moment of the call.
     pub(super) fn snapshot_of<'g>(
         &'g self,
         (low, high): AlgorithmBounds<'g, Self>,
         guard: &'g Guard,
     ) -> Result<Vec<(K::Ref<'g>, u64)>, AllocError> {
-        let (from, end) = (from_bound::<K>(low), from_bound::<K>(high));
+        let (from, end) = (from_bound(low.map(K::probe)), from_bound(high.map(K::probe)));
         let ways = self.collect_all::<false>((&from, &end), |_| false, guard)?;
         let mut entries = Vec::new();
         for (at, way) in ways.iter().enumerate() {
             let from = if at == 0 { &from } else { &None };
+            let mut walk = Walk::<K, false>::nothing();
             // SAFETY: Q1: the base node was read under the guard.
-            let mut walk = unsafe { Walk::<K, false>::new(way.base().container, from) };
-            while let Some((slot, value)) = walk.next() {
-                if is_beyond::<K, false>(slot, false, &end) {
-                    break;
-                }
+            unsafe { walk.begin(way.base().container, from, &end) };
+            while let Some((slot, value)) = walk.next(&end) {
                 // SAFETY: Q1: the entry was in the tree under the guard.
                 reserved(&mut entries, 1)?.push((unsafe { K::key(slot) }, value));
             }

@@ -1,6 +1,7 @@
 //! Operations on many entries: lookups, upserts, and building a map from sorted entries.
 
 use super::key::{AsKey, Form, Forms, Key};
+use super::lend::Lends;
 use super::ops::{admit, short};
 use super::outcome::is_shortage;
 use super::value::{Draft, Values};
@@ -90,7 +91,7 @@ impl<'m, K: Key, Q: AsKey<K>, V: Value, I: MapIndex<Key = K::Form>> Group<'m, K,
         (key, value): (Q, V),
         guard: &Guard,
     ) -> Result<(), (Q, Rejected<V>)> {
-        let draft = match map.draft(value, guard) {
+        let draft = match map.values.drafted(value, guard) {
             Ok(draft) => draft,
             Err(rejected) => return Err((key, rejected)),
         };
@@ -142,7 +143,7 @@ impl<'m, K: Key, Q: AsKey<K>, V: Value, I: MapIndex<Key = K::Form>> Group<'m, K,
         drafts.into_iter().for_each(Draft::placed);
         for old in &replaced[..done] {
             if let Some(old) = *old {
-                map.taken(old, guard.into());
+                map.values.taken(old, guard.into());
             }
             see(*old);
         }
@@ -169,7 +170,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
             let mut words = [None; GROUP];
             self.index.get_many(&refs, &mut words, guard);
             for (found, word) in found.iter_mut().zip(&words[..keys.len()]) {
-                *found = word.map(|word| self.lent(word, guard.into()));
+                *found = word.map(|word| self.values.lent(word, guard.into()));
             }
         }
     }

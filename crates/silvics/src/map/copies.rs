@@ -2,6 +2,7 @@
 
 use super::batched::{Buffer, Gap};
 use super::key::{Form, FormRef, Forms, Key};
+use super::lend::Lends;
 use super::ops::short;
 use super::value::{fetch, inline, inlined};
 use super::{Map, MapIndex, Value};
@@ -68,7 +69,7 @@ impl<K: Key, V: Value> Copies<K, V> {
             }
         });
         if let Some(clone) = clone.filter(|_| !inline::<V>()) {
-            let copy = |&word: &u64| Some(clone(&map.lent(word, (&guard).into())));
+            let copy = |&word: &u64| Some(clone(&map.values.lent(word, (&guard).into())));
             values.extend(words.iter().map(copy));
         }
     }

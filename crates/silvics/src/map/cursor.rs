@@ -13,6 +13,7 @@
 use super::batched::Buffer;
 use super::copies::Copies;
 use super::key::{AsKey, FormRef, Key};
+use super::lend::Lends;
 use super::ops::short;
 use super::scan::{Kept, kept};
 use super::{KeyRange, Map, MapIndex, Value};
@@ -311,7 +312,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Cursor<K, V, I> {
         let form = self.form()?;
         let guard = self.map.one_shot();
         let word = self.map.index.get(short::<K>(form), &guard);
-        let value = word.map(|word| self.map.lent(word, (&guard).into()));
+        let value = word.map(|word| self.map.values.lent(word, (&guard).into()));
         Some(call(Map::<K, V, I>::key_of(form), value.as_deref()))
     }
 }

@@ -6,13 +6,13 @@
 //! * A [`View`](super::View) owns the guard, and the values borrow the view.
 //! * An [`OwnedView`](super::OwnedView) owns an older guard, and the values borrow that view.
 //! * A method of [`Map`] takes its guards before it reads, and each value takes one along
-//!   ([`ValueGuard`]). [`Map::held`] and the two functions below it do so, and nothing else.
+//!   ([`ValueGuard`]). [`Lends::held`] and the two functions below it do so, and nothing else.
 
 use super::outcome::{
     CompareExchangeError, Compute, Rejected, RemoveIfError, Repeatable, TryInsertError,
 };
 use super::{Key, Map, MapIndex, Value, ValueRef};
-use crate::domain::{Guard, OwnedGuard};
+use crate::domain::{Domain, Guard, OwnedGuard};
 use crate::error::AllocError;
 use std::fmt;
 use std::marker::PhantomData;
@@ -131,7 +131,7 @@ impl<V: Value + PartialEq> PartialEq<V> for OwnedValueGuard<'_, V> {
 }
 
 /// The guard of a call, which [`Lent::hold`] moves out or drops.
-type GuardPlace<'a> = &'a mut ManuallyDrop<Guard>;
+pub(super) type GuardPlace<'a> = &'a mut ManuallyDrop<Guard>;
 
 /// A result that may have a value, which borrows a map for `'m`.
 ///
@@ -240,8 +240,8 @@ unsafe impl<'m, V: Value, T> Lent<'m, V> for (Compute<ValueRef<'m, V>, T>, Guard
 }
 
 // SAFETY: the value that the map has takes the guard of the call.
-unsafe impl<'m, V: Value> Lent<'m, V> for TryInsertError<ValueRef<'m, V>, V> {
-    type Held = TryInsertError<ValueGuard<'m, V>, V>;
+unsafe impl<'m, V: Value, W> Lent<'m, V> for TryInsertError<ValueRef<'m, V>, W> {
+    type Held = TryInsertError<ValueGuard<'m, V>, W>;
 
     #[inline(always)]
     unsafe fn hold<R>(self, guard: GuardPlace<'_>, then: impl FnOnce(Self::Held) -> R) -> R {
@@ -339,16 +339,23 @@ unsafe fn under<'m, R>(guard: GuardPlace<'_>, call: impl FnOnce(Pin<'m, '_>) -> 
     result
 }
 
-impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
+/// A map with values `V`, whose methods pin for one call each.
+pub(super) trait Lends<V: Value> {
+    /// Its domain.
+    fn domain(&self) -> &Domain;
+
+    /// Drops some removed values, and pins.
+    fn one_shot(&self) -> Guard;
+
+    /// Returns free memory to the system, so that slabs of one kind become available for another.
+    fn give_back(&self);
+
     /// Runs `call` under a pin of its own, and pairs the value that it returns with that pin.
     ///
     /// # Safety
     /// `call` keeps no value that it reads, except in its result.
     #[inline(always)]
-    pub(super) unsafe fn held<'m, L: Lent<'m, V>>(
-        &'m self,
-        call: impl FnOnce(Pin<'m, '_>) -> L,
-    ) -> L::Held {
+    unsafe fn held<'m, L: Lent<'m, V>>(&'m self, call: impl FnOnce(Pin<'m, '_>) -> L) -> L::Held {
         let mut guard = ManuallyDrop::new(self.one_shot());
         // SAFETY: the guard was taken before `call` reads anything, and `call` keeps no value.
         let lent = unsafe { under(&mut guard, call) };
@@ -356,14 +363,14 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         unsafe { lent.hold(&mut guard, |held| held) }
     }
 
-    /// Runs `call` like [`Map::held`]. If it fails for want of memory, runs it once more with the
+    /// Runs `call` like [`Lends::held`]. If it fails for want of memory, runs it once more with the
     /// argument that the error returns, under a new pin, after freeing removed entries and
     /// shrinking the map.
     ///
     /// # Safety
     /// `call` keeps no value that it reads, except in its result.
     #[inline(always)]
-    pub(super) unsafe fn held_or_repeated<'m, A, L, E>(
+    unsafe fn held_or_repeated<'m, A, L, E>(
         &'m self,
         argument: A,
         mut call: impl FnMut(A, Pin<'m, '_>) -> Result<L, E>,
@@ -404,13 +411,13 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         // SAFETY: the caller does not use the guard that is dropped here, only the next one.
         unsafe { ManuallyDrop::drop(guard) };
         let argument = again();
-        self.shrink(); // slabs of one kind become available for another kind
+        self.give_back();
         *guard = ManuallyDrop::new(self.one_shot());
         // SAFETY: the guard is new, and `call` keeps no value.
         unsafe { under(guard, |pin| call(argument, pin)) }
     }
 
-    /// Runs `call`, which may return two values, like [`Map::held_or_repeated`] and with a second
+    /// Runs `call`, which may return two values, like [`Lends::held_or_repeated`] and with a second
     /// pin for the second value.
     ///
     /// The second pin, too, comes before the values are read, since a later one may protect less:
@@ -420,15 +427,34 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
     /// # Safety
     /// `call` keeps no value that it reads, except in its result.
     #[inline(always)]
-    pub(super) unsafe fn held_twice<'m, T, E: Lent<'m, V> + Repeatable>(
+    unsafe fn held_twice<'m, A, T, E: Lent<'m, V> + Repeatable>(
         &'m self,
-        mut call: impl FnMut(Pin<'m, '_>) -> Result<Compute<ValueRef<'m, V>, T>, E>,
+        argument: A,
+        mut call: impl FnMut(A, Pin<'m, '_>) -> Result<Compute<ValueRef<'m, V>, T>, E>,
+        again: impl FnOnce(E::Argument) -> A,
     ) -> Result<Compute<ValueGuard<'m, V>, T>, E::Held> {
-        let call = |(), pin: Pin<'m, '_>| {
-            let second = self.index.domain().pin();
-            call(pin).map(|computed| (computed, second))
+        let call = |argument, pin: Pin<'m, '_>| {
+            let second = self.domain().pin();
+            call(argument, pin).map(|computed| (computed, second))
         };
         // SAFETY: the caller's `call` keeps no value.
-        unsafe { self.held_or_repeated((), call, drop) }
+        unsafe { self.held_or_repeated(argument, call, again) }
+    }
+}
+
+impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Lends<V> for Map<K, V, I> {
+    #[inline(always)]
+    fn domain(&self) -> &Domain {
+        self.index.domain()
+    }
+
+    #[inline(always)]
+    fn one_shot(&self) -> Guard {
+        self.values.drop_some();
+        self.index.domain().pin()
+    }
+
+    fn give_back(&self) {
+        self.shrink();
     }
 }

@@ -5,6 +5,7 @@
 //! * `verbs.rs`: the verbs, each declared once for the three faces of a map: the methods of [`Map`]
 //!   itself (`one_shot.rs`), of [`View`] (`view.rs`) and of [`OwnedView`] (`owned.rs`).
 //! * `ops.rs`, `scan.rs`, `batch.rs`: the operations on one key, on ranges, and on many keys.
+//!   `spot.rs`: the operations on one key, apart from how the index finds it.
 //! * `lend.rs`: the pins that protect returned values; `outcome.rs`: results and errors.
 //! * `value.rs`: the memory of values, and the time when they are dropped.
 //! * `batched.rs`: scans that read some entries at a time: [`OwnedRange`] (`owned_range.rs`), whose
@@ -47,6 +48,7 @@ mod keyed;
 mod lend;
 mod one_shot;
 mod ops;
+pub mod ord;
 mod outcome;
 mod owned;
 mod owned_range;
@@ -57,6 +59,7 @@ mod scan;
 #[cfg(feature = "serde")]
 mod serde;
 mod set;
+mod spot;
 pub(crate) mod value;
 mod verbs;
 mod view;
@@ -66,6 +69,7 @@ pub use builder::Builder;
 pub use cursor::Cursor;
 pub use key::DefaultIndex;
 pub use keyed::{Keyed, KeyedSet};
+use lend::Lends;
 pub use lend::{OwnedValueGuard, ValueGuard};
 pub use outcome::{
     CompareExchangeError, Compute, Operation, Rejected, RemoveIfError, TryInsertError,
@@ -358,12 +362,6 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
     /// ```
     pub fn shrink(&self) -> usize {
         self.values.shrink() + self.index.shrink()
-    }
-
-    #[inline]
-    fn one_shot(&self) -> Guard {
-        self.values.drop_some();
-        self.index.domain().pin()
     }
 }
 

@@ -1,6 +1,7 @@
 //! The methods of a map itself, each with a pin of its own: see `verbs.rs`.
 
 use super::key::{AsKey, Key};
+use super::lend::Lends;
 use super::outcome::OrPanic;
 use super::verbs::{end_verbs, entry_verbs, point_verbs, sweep_verbs};
 use super::{
@@ -24,7 +25,7 @@ macro_rules! one_shot {
     };
     (computes: $self:ident, $operation:ident($($pass:expr),*)) => {
         // SAFETY: an operation keeps no value, except in its result.
-        unsafe { $self.held_twice(|pin| $self.$operation($($pass,)* pin)) }
+        unsafe { $self.held_twice((), |(), pin| $self.$operation($($pass,)* pin), drop) }
     };
     (writes $argument:ident: $self:ident, $operation:ident($($pass:expr),*)) => {
         // SAFETY: an operation keeps no value, except in its result.

@@ -1,17 +1,16 @@
-//! The operations of a map on one key and on both ends: those of the index, with values behind its
-//! words. The guards and pins that they take are of the map's domain.
+//! The operations of a map on one key and on both ends: those of `spot.rs` on keys of the index.
+//! The guards and pins that they take are of the map's domain.
 
 use super::key::{AsKey, FormRef, Key};
 use super::lend::Pin;
+use super::spot::At;
 use super::value::Draft;
 use super::{
     CompareExchangeError, Compute, Keyed, Map, MapIndex, Operation, Rejected, RemoveIfError,
     TryInsertError, Value, ValueRef,
 };
-use crate::canary::{Canary, planted};
-use crate::domain::Guard;
 use crate::encoding::IndexKey;
-use crate::error::{self, AllocError};
+use crate::error::AllocError;
 use crate::index::{KeyRef, OrderedEnds};
 
 /// Evaluates `$body` with the form of a key. If the form is available, the body is not in a
@@ -43,9 +42,6 @@ pub(super) fn admit<K: Key>(key: &(impl AsKey<K> + ?Sized), form: FormRef<'_, K>
     }
 }
 
-/// A value on its way into a map.
-type DraftOf<'m, V, I> = Draft<'m, V, <I as MapIndex>::Placement>;
-
 /// Shortens the lifetime of a key's form.
 pub(super) fn short<'s, 'l: 's, K: Key>(
     form: <K::Form as IndexKey>::Ref<'l>,
@@ -67,32 +63,10 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         K::to_owned(Self::key_of(form))
     }
 
-    /// Returns a reference to the value of a word that was read, or taken out, under `pin.guard`.
+    /// A key of the index, under a guard.
     #[inline(always)]
-    #[allow(clippy::unused_self)] // the value borrows the map
-    pub(super) fn lent<'g>(&'g self, word: u64, _pin: Pin<'g, '_>) -> ValueRef<'g, V> {
-        // SAFETY: M1: the word is that of a value; M3: the pin was taken before the word was read,
-        // and its values stay readable for `'g`.
-        unsafe { ValueRef::new(word) }
-    }
-
-    /// Retires the value of a word that the caller took out of the index, and returns a reference
-    /// to it.
-    #[inline(always)]
-    pub(super) fn taken<'g>(&'g self, word: u64, pin: Pin<'g, '_>) -> ValueRef<'g, V> {
-        if planted(Canary::ValueFreedAtOnce) {
-            // SAFETY: none; this is the seeded mistake.
-            unsafe { self.values.drop_in_index(word) };
-            return self.lent(word, pin);
-        }
-        // SAFETY: M2: the index returned the word to this caller alone.
-        unsafe { self.values.retire(word, pin.guard) };
-        self.lent(word, pin)
-    }
-
-    #[inline(always)]
-    pub(super) fn draft(&self, value: V, guard: &Guard) -> Result<DraftOf<'_, V, I>, Rejected<V>> {
-        self.values.draft(value, guard).map_err(|(value, error)| Rejected { value, error })
+    fn at<'a, 'f: 'a>(&'a self, form: KeyRef<'f, I>, pin: Pin<'_, 'a>) -> At<'a, I> {
+        At { index: &self.index, form: short::<K>(form), guard: pin.guard }
     }
 
     #[inline(always)]
@@ -102,7 +76,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         pin: Pin<'g, '_>,
     ) -> Option<ValueRef<'g, V>> {
         let word = with_form!(key, form => self.index.get(form, pin.guard))?;
-        Some(self.lent(word, pin))
+        Some(self.values.lent(word, pin))
     }
 
     #[inline(always)]
@@ -117,14 +91,8 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         value: V,
         pin: Pin<'g, '_>,
     ) -> Result<Option<ValueRef<'g, V>>, Rejected<V>> {
-        let draft = self.draft(value, pin.guard)?;
-        with_new_form!(key, form => match self.index.insert(form, draft.word(), pin.guard) {
-            Ok(old) => {
-                draft.placed();
-                Ok(old.map(|old| self.taken(old, pin)))
-            }
-            Err(error) => Err(Rejected { value: draft.into_value(), error }),
-        })
+        let draft = self.values.drafted(value, pin.guard)?;
+        with_new_form!(key, form => self.values.put(self.at(form, pin), draft, pin))
     }
 
     /// Inserts a value under the key that it contains.
@@ -136,18 +104,18 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
     where
         V: Keyed<Key = K>,
     {
-        let draft = self.draft(value, pin.guard)?;
+        let draft = self.values.drafted(value, pin.guard)?;
         let word = draft.word();
         let mut draft = Some(draft);
         let outcome = {
             // The value stays in its place while the key borrows it: the draft ends below, or the
             // index has the word and the pin protects the value. The draft must end before the
             // key's user code runs again, or a panic there would drop a value of the index (M4).
-            let value = self.lent(word, pin);
+            let value = self.values.lent(word, pin);
             let key = value.key();
             with_new_form!(&key, form => self.index.insert(form, word, pin.guard).map(|old| {
                 draft.take().into_iter().for_each(Draft::placed);
-                old.map(|old| self.taken(old, pin))
+                old.map(|old| self.values.taken(old, pin))
             }))
         };
         match (outcome, draft) {
@@ -164,7 +132,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         value: V,
         pin: Pin<'g, '_>,
     ) -> Result<ValueRef<'g, V>, TryInsertError<ValueRef<'g, V>, V>> {
-        let draft = match self.draft(value, pin.guard) {
+        let draft = match self.values.drafted(value, pin.guard) {
             Ok(draft) => draft,
             // If the key is present, `Occupied` is the result, and no memory is needed.
             Err(rejected) => {
@@ -174,20 +142,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
                 });
             }
         };
-        let word = draft.word();
-        with_new_form!(key, form => match self.index.try_insert(form, word, pin.guard) {
-            Ok(()) => {
-                draft.placed();
-                Ok(self.lent(word, pin))
-            }
-            Err(error::TryInsertError::Occupied(present)) => {
-                let present = self.lent(present, pin);
-                Err(TryInsertError::Occupied { present, value: draft.into_value() })
-            }
-            Err(error::TryInsertError::Alloc(error)) => {
-                Err(TryInsertError::Alloc(Rejected { value: draft.into_value(), error }))
-            }
-        })
+        with_new_form!(key, form => self.values.put_new(self.at(form, pin), draft, pin))
     }
 
     #[inline(always)]
@@ -196,10 +151,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         key: &(impl AsKey<K> + ?Sized),
         pin: Pin<'g, '_>,
     ) -> Result<Option<ValueRef<'g, V>>, AllocError> {
-        with_form!(key, form => match self.index.remove(form, pin.guard) {
-            Ok(old) => Ok(old.map(|old| self.taken(old, pin))),
-            Err(error) => Err(error),
-        })
+        with_form!(key, form => self.values.take(self.at(form, pin), pin))
     }
 
     /// Removes an entry whose value had this word, if `condition` holds for its value. Checks the
@@ -207,24 +159,11 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
     pub(super) fn remove_form_if<'g>(
         &'g self,
         form: KeyRef<'_, I>,
-        mut word: u64,
-        mut condition: impl FnMut(&V) -> bool,
+        word: u64,
+        condition: impl FnMut(&V) -> bool,
         pin: Pin<'g, '_>,
     ) -> Result<Option<ValueRef<'g, V>>, RemoveIfError<ValueRef<'g, V>>> {
-        loop {
-            let value = self.lent(word, pin);
-            if !condition(&value) {
-                return Err(RemoveIfError::Kept(value));
-            }
-            match self.index.compare_exchange(short::<K>(form), Some(word), None, pin.guard) {
-                Ok(()) => return Ok(Some(self.taken(word, pin))),
-                Err(error::CompareExchangeError::Mismatch(Some(now))) => word = now,
-                Err(error::CompareExchangeError::Mismatch(None)) => return Ok(None),
-                Err(error::CompareExchangeError::Alloc(error)) => {
-                    return Err(RemoveIfError::Alloc(error));
-                }
-            }
-        }
+        self.values.take_if(self.at(form, pin), word, condition, pin)
     }
 
     pub(super) fn do_remove_if<'g>(
@@ -242,38 +181,12 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
     pub(super) fn do_compute<'g, T>(
         &'g self,
         key: &(impl AsKey<K> + ?Sized),
-        mut decide: impl FnMut(Option<&V>) -> Operation<V, T>,
+        decide: impl FnMut(Option<&V>) -> Operation<V, T>,
         pin: Pin<'g, '_>,
     ) -> Result<Compute<ValueRef<'g, V>, T>, Rejected<Option<V>>> {
         key.with_form(|form| {
             admit::<K>(key, short::<K>(form));
-            let mut seen = self.index.get(short::<K>(form), pin.guard);
-            loop {
-                let old = seen.map(|word| self.lent(word, pin));
-                let draft = match decide(old.as_deref()) {
-                    Operation::Insert(value) => {
-                        Some(self.draft(value, pin.guard).map_err(Rejected::some)?)
-                    }
-                    Operation::Remove => None,
-                    Operation::Abort(told) => return Ok(Compute::Aborted(told)),
-                };
-                let word = draft.as_ref().map(Draft::word);
-                match self.index.compare_exchange(short::<K>(form), seen, word, pin.guard) {
-                    Ok(()) => {
-                        draft.into_iter().for_each(Draft::placed);
-                        let old = seen.map(|word| self.taken(word, pin));
-                        return Ok(match (old, word.map(|word| self.lent(word, pin))) {
-                            (Some(old), Some(new)) => Compute::Updated { old, new },
-                            (None, Some(new)) => Compute::Inserted(new),
-                            (old, None) => Compute::Removed(old),
-                        });
-                    }
-                    Err(error::CompareExchangeError::Mismatch(now)) => seen = now,
-                    Err(error::CompareExchangeError::Alloc(error)) => {
-                        return Err(Rejected { value: draft.map(Draft::into_value), error });
-                    }
-                }
-            }
+            self.values.compute(self.at(form, pin), decide, pin)
         })
     }
 
@@ -305,35 +218,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
     {
         key.with_form(|form| {
             admit::<K>(key, short::<K>(form));
-            let mut seen = self.index.get(short::<K>(form), pin.guard);
-            let mut new = new;
-            let mut again = false;
-            loop {
-                let present = seen.map(|word| self.lent(word, pin));
-                let trusted = again && planted(Canary::OtherValueTrusted);
-                if present.as_deref() != expected && !trusted {
-                    return Err(CompareExchangeError::Mismatch { present, new });
-                }
-                let draft = match new.map(|value| self.draft(value, pin.guard)).transpose() {
-                    Ok(draft) => draft,
-                    Err(rejected) => return Err(CompareExchangeError::Alloc(rejected.some())),
-                };
-                let word = draft.as_ref().map(Draft::word);
-                match self.index.compare_exchange(short::<K>(form), seen, word, pin.guard) {
-                    Ok(()) => {
-                        draft.into_iter().for_each(Draft::placed);
-                        return Ok(seen.map(|word| self.taken(word, pin)));
-                    }
-                    Err(error::CompareExchangeError::Mismatch(now)) => seen = now,
-                    Err(error::CompareExchangeError::Alloc(error)) => {
-                        let value = draft.map(Draft::into_value);
-                        return Err(CompareExchangeError::Alloc(Rejected { value, error }));
-                    }
-                }
-                // The value leaves its slot, since a mismatch returns it to the caller.
-                new = draft.map(Draft::into_value);
-                again = true;
-            }
+            self.values.exchange(self.at(form, pin), expected, new, pin)
         })
     }
 
@@ -346,7 +231,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         I: OrderedEnds,
     {
         let (form, word) = self.index.first(pin.guard)?;
-        Some((key_of(form), self.lent(word, pin)))
+        Some((key_of(form), self.values.lent(word, pin)))
     }
 
     pub(super) fn do_last<'g, 'c, Q>(
@@ -358,7 +243,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         I: OrderedEnds,
     {
         let (form, word) = self.index.last(pin.guard)?;
-        Some((key_of(form), self.lent(word, pin)))
+        Some((key_of(form), self.values.lent(word, pin)))
     }
 
     pub(super) fn do_pop_first<'g, 'c, Q>(
@@ -391,7 +276,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         pin: Pin<'g, 'c>,
     ) -> (Q, ValueRef<'g, V>) {
         // Retired before the key is decoded: decoding is user code and may panic.
-        let value = self.taken(word, pin);
+        let value = self.values.taken(word, pin);
         (key_of(form), value)
     }
 }

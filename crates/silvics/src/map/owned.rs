@@ -1,7 +1,7 @@
 //! A map with a pin that may move from thread to thread. Its verbs are in `verbs.rs`.
 
 use super::key::{AsKey, Key};
-use super::lend::Pin;
+use super::lend::{Lends, Pin};
 use super::outcome::OrPanic;
 use super::verbs::{end_verbs, entry_verbs, point_verbs, sweep_verbs};
 use super::{

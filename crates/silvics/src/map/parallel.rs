@@ -21,6 +21,7 @@
 
 use super::batch::Workers;
 use super::key::{AsKey, Form, Key};
+use super::lend::Lends;
 use super::outcome::OrPanic;
 use super::scan::{Kept, lend};
 use super::{Entry, KeyRange, Map, MapIndex, OwnedView, Range, Set, Value};

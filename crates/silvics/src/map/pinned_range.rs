@@ -7,6 +7,7 @@
 
 use super::batched::{Batched, Buffer, Gap};
 use super::key::{FormRef, Key};
+use super::lend::Lends;
 use super::scan::lengthen;
 use super::value::{fetch, inline};
 use super::{Entry, KeyRange, Map, MapIndex, OwnedView, Value, ValueRef};

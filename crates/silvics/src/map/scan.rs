@@ -1,7 +1,7 @@
 //! Ranges of a map.
 
 use super::key::{AsKey, AsPrefix, Form, FormRef, Key};
-use super::lend::Pin;
+use super::lend::{Lends, Pin};
 use super::ops::short;
 use super::outcome::is_shortage;
 use super::value::{fetch, inline};
@@ -378,7 +378,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         } else {
             self.index.range(bounds, pin.guard).next()
         }?;
-        Some((key_of(form), self.lent(word, pin)))
+        Some((key_of(form), self.values.lent(word, pin)))
     }
 
     pub(super) fn do_get_key_value<'g, 'c, Q>(
@@ -513,7 +513,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         self.sweep_all(range.keep(), guard, |form, _, guard| {
             let removed = self.index.remove(form, guard)?;
             if let Some(word) = removed {
-                self.taken(word, guard.into());
+                self.values.taken(word, guard.into());
             }
             Ok(removed.is_some())
         })

@@ -67,7 +67,7 @@ pub(crate) fn inline<V: 'static>() -> bool {
 
 /// The word of a value whose type is [`inline`].
 #[inline(always)]
-fn word_of<V: 'static>(value: V) -> u64 {
+pub(super) fn word_of<V: 'static>(value: V) -> u64 {
     assert!(inline::<V>());
     let mut word = 0;
     // SAFETY: no type of the list is larger than a word or has a greater alignment.
@@ -447,6 +447,16 @@ impl<V: Value, P: Placement> Values<V, P> {
         if sealed && std::mem::needs_drop::<V>() {
             boxed.slots.drop_ready(PAID);
         }
+    }
+
+    /// Retires a value like [`Values::retire`], and drops no other ones.
+    ///
+    /// # Safety
+    /// That of [`Values::retire`].
+    pub(crate) unsafe fn retire_only(&self, word: u64, guard: &Guard) {
+        let Some(boxed) = self.boxed() else { return };
+        // SAFETY: the caller's promise.
+        _ = unsafe { boxed.retired.retire(pointer::<V>(word).cast(), size_of::<V>(), guard) };
     }
 
     /// Drops the values of some ready batches, if there are any. The caller holds no lock.

@@ -25,12 +25,14 @@
 macro_rules! declare {
     ($face:ident; $(
         $(#[$attr:meta])*
-        fn $name:ident $(<$($T:ident $(: $bound:path)?),+>)? ($($args:tt)*) -> $result:ty
-        $(where $bounded:ident: $by:path,)?
+        fn $name:ident $(<$($T:ident $(: ?$maybe:ident)? $(: $bound:path)?),+>)?
+            ($($args:tt)*) -> $result:ty
+        $(where $($bounded:ident: $by:path,)+)?
             = $self:ident $operation:ident($($pass:expr),*), $kind:ident $($argument:ident)?;
     )*) => {$(
         $(#[$attr])*
-        pub fn $name $(<$($T $(: $bound)?),+>)? ($($args)*) -> $result $(where $bounded: $by)? {
+        pub fn $name $(<$($T $(: ?$maybe)? $(: $bound)?),+>)? ($($args)*) -> $result
+        $(where $($bounded: $by),+)? {
             $face!($kind $($argument)?: $self, $operation($($pass),*))
         }
     )*};

@@ -131,7 +131,7 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
     ) -> Vec<Option<ValueRef<'_, V>>> {
         let mut before = Vec::new();
         let see = |old: Option<u64>| {
-            before.push(old.map(|old| self.map.lent(old, (&self.guard).into())));
+            before.push(old.map(|old| self.map.values.lent(old, (&self.guard).into())));
         };
         let done = self.map.do_extend(entries.into_iter(), see, Some(&self.guard));
         done.or_panic();
