@@ -9,8 +9,9 @@
 //! ```text
 //! alloc: if the pool has a core: from the core; if the memory limit refuses it a slab, then a
 //!             small slot, as below
-//!        else if the pool's small slots have less than `small_bytes`: a small slot: a spare one of
-//!             this size, else one cut off the index's newest chunk, else off a new chunk
+//!        else if the pool's small slots have less than `small_bytes`, and are not used again and
+//!             again in a large index: a small slot: a spare one of this size, else one cut off the
+//!             index's newest chunk, else off a new chunk
 //!        else: make the core, and allocate from it
 //! free:  if the pool has a core: push the slot on the thread's magazine, wherever it comes from
 //!        else: note that the slot is a spare one
@@ -45,6 +46,7 @@
 //! | word | site | ordering | pairs with | why |
 //! |---|---|---|---|---|
 //! | `taken` | all | Relaxed | – | a count; a stale one makes the core some slots later |
+//! | `uses` | load, store | Relaxed | – | likewise: threads may overwrite each other's counts |
 //! | `pools` | all | Relaxed | – | numbers; an index that has first objects makes its pools on one thread |
 //! | `alive` | all | Relaxed | – | a stale count keeps a dropped pool's slots for longer |
 //! | `Source::returned` | all | Relaxed | – | a count of bytes that says when to look at the source |
@@ -79,6 +81,11 @@ use std::sync::{Arc, LazyLock};
 const fn small_bytes(bytes: usize) -> usize {
     if bytes < 128 { 8 << 10 } else { 32 << 10 }
 }
+/// A pool of a few objects that come and go also makes its core: when it has allocated this many
+/// small slots, and its index, or all indexes of its budget, hold this many bytes. They are then
+/// far more than the slab that the core takes.
+const MANY_USES: u32 = 1024;
+const LARGE_INDEX: usize = 512 << 10;
 /// A pool also makes its core when the chunks of its index have this many bytes. They have spare
 /// slots of sizes that nobody needs any more.
 const ALL_BYTES: usize = 128 << 10;

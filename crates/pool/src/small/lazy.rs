@@ -1,7 +1,7 @@
 //! The core of a pool that may start with small slots.
 
 use super::list::POOLS;
-use super::{ALL_BYTES, LARGEST, LARGEST_ALIGN, SmallObjects, small_bytes};
+use super::{ALL_BYTES, LARGE_INDEX, LARGEST, LARGEST_ALIGN, MANY_USES, SmallObjects, small_bytes};
 use crate::core::Core;
 use crate::{AllocError, Config, Fallback, Pages, Region, Tuning};
 use silvics_sync::OnceBox;
@@ -25,11 +25,25 @@ struct Small {
     /// The bytes of the pool's first objects, and those that it has taken from the source before it
     /// had a core, less those that it freed before that.
     taken: AtomicU32,
+    /// The allocations of the pool without a core.
+    uses: AtomicU32,
 }
 
 impl Small {
+    /// Whether the pool may have a slot of these bytes, or else makes its core.
+    fn has_room(&self, bytes: usize) -> bool {
+        let taken = self.taken.load(Ordering::Relaxed) as usize;
+        let is_used_much = || {
+            let held = self.objects.config.budget.held();
+            self.uses.load(Ordering::Relaxed) >= MANY_USES && held >= LARGE_INDEX
+        };
+        taken + bytes <= small_bytes(bytes) && !is_used_much()
+    }
+
     /// Allocates a slot: see [`SmallObjects::alloc`].
     fn alloc(&self, bytes: usize, most: usize) -> Result<Option<NonNull<u8>>, AllocError> {
+        let uses = self.uses.load(Ordering::Relaxed);
+        self.uses.store(uses.saturating_add(1), Ordering::Relaxed);
         let slot = self.objects.alloc(self.pool, bytes, most)?;
         if slot.is_some() {
             self.taken.fetch_add(bytes as u32, Ordering::Relaxed);
@@ -61,7 +75,8 @@ impl<const G: usize, const N: usize, const MAG: usize> LazyCore<G, N, MAG> {
             objects.alive.fetch_add(1, Ordering::Relaxed);
             let first = objects.list.lock().of(pool).map(|noted| noted.bytes() as u32).sum();
             let (objects, tuning) = (Arc::clone(objects), config.tuning);
-            Some(Small { objects, pool, tuning, taken: AtomicU32::new(first) })
+            let (taken, uses) = (AtomicU32::new(first), AtomicU32::new(0));
+            Some(Small { objects, pool, tuning, taken, uses })
         });
         let core = if small.is_some() { OnceBox::default() } else { OnceBox::from(make(config)) };
         Self { core, small }
@@ -96,7 +111,7 @@ impl<const G: usize, const N: usize, const MAG: usize> LazyCore<G, N, MAG> {
         let small = self.small.as_ref().expect("a pool without a core starts small");
         let is_small = bytes <= LARGEST;
         if is_small
-            && small.taken.load(Ordering::Relaxed) as usize + bytes <= small_bytes(bytes)
+            && small.has_room(bytes)
             && let Some(slot) = small.alloc(bytes, ALL_BYTES)?
         {
             return Ok(slot);
