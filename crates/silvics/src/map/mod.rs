@@ -7,7 +7,7 @@
 //! * `ops.rs`, `scan.rs`, `batch.rs`: the operations on one key, on ranges, and on many keys.
 //!   `spot.rs`: the operations on one key, apart from how the index finds it.
 //! * `lend.rs`: the pins that protect returned values; `outcome.rs`: results and errors.
-//! * `value.rs`: the memory of values, and the time when they are dropped.
+//! * `value.rs`, `kept.rs`: the memory of values, and the time when they are dropped.
 //! * `batched.rs`: scans that read some entries at a time: [`OwnedRange`] (`owned_range.rs`), whose
 //!   entries are copies (`copies.rs`), and [`PinnedRange`] (`pinned_range.rs`).
 //! * `cursor.rs`: [`Cursor`], a position that owns the memory it needs.
@@ -43,6 +43,7 @@ mod batched;
 mod builder;
 mod copies;
 mod cursor;
+pub(crate) mod kept;
 pub(crate) mod key;
 mod keyed;
 mod lend;

@@ -19,36 +19,24 @@
 //!   writer under a pin.
 //! * V2: **destructors run while no lock is held**, since they are user code and may call the map.
 //!   They run before the map is pinned, after a write has taken effect, in [`Values::flush`] and
-//!   [`Values::settle`], and when the map is dropped. The collector only marks batches as ready: it
-//!   runs deferred calls wherever a thread pins, even under a lock of an index.
+//!   [`Values::settle`], and when the map is dropped (`kept.rs`).
 //! * V3: every returned value borrows the map. So when the map is dropped, all values can be
 //!   dropped, even if guards of its domain live.
 //!
-//! # Memory ordering
-//! | word | site | ordering | pairs with | why |
-//! |---|---|---|---|---|
-//! | `Waiting::ready` | store, by the collector | `SeqCst` | `take_ready` | reads by pinned threads happen before the drop; ordered before `some_ready` |
-//! | `Waiting::ready` | `take_ready` | `SeqCst` | the store | reads by pinned threads happen before the drop |
-//! | `some_ready` | store, swap | `SeqCst` | each other | if the swap comes first, the flag stays set; if the store comes first, the thread that swaps sees the ready batch |
-//! | `some_ready` | load | Relaxed | – | a hint that a batch may be ready; a later call sees a batch that this load misses |
-//!
 //! A slot is initialised before the store that publishes its word in the index, which releases it.
 
-use crate::domain::{Domain, Guard, Hold, Reclaim, Retired, Sealed};
+use super::kept::{Kept, Objects};
+use crate::domain::{Domain, Guard};
 use crate::error::AllocError;
 use silvics_pool::{Config, Placement, Pool, PoolStats, Shared, SlotAlloc};
-use silvics_sync::atomic::{AtomicBool, Ordering};
-use silvics_sync::{Mutex, prefetch};
+use silvics_sync::prefetch;
 use std::any::TypeId;
-use std::cell::Cell;
-use std::collections::VecDeque;
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{NonNull, drop_in_place, from_ref, with_exposed_provenance_mut};
-use std::sync::Arc;
 
 /// A type of values of a map: any type that threads can share. A value keeps its address in the
 /// map, unless it is a number.
@@ -203,33 +191,11 @@ pub(super) fn fetch<V>(word: u64) {
     prefetch(pointer::<V>(word).as_ptr());
 }
 
-/// The slots of the values of one map.
-struct Slots<V: Value, P: Placement> {
-    memory: Memory<V, P>,
-    /// Sealed batches, the oldest first. Empty if values have no destructors.
-    waiting: Mutex<VecDeque<Waiting>>,
-    /// Whether some of the batches may be ready.
-    some_ready: Arc<AtomicBool>,
-}
-
 /// The memory of values. Values that are too large for a pool's slabs come one by one from a heap.
 enum Memory<V: Value, P: Placement> {
     Slots(P::Slots<V>),
     Large(<Shared as Placement>::Slots<V>),
 }
-
-/// A batch of retired values.
-struct Waiting {
-    batch: Sealed,
-    /// Whether no guard protects the values any more.
-    ready: Arc<AtomicBool>,
-}
-
-// SAFETY: `V` is `Send + Sync`. The values of a batch are unlinked, so only the thread that takes
-// the batch off the list uses them.
-unsafe impl<V: Value, P: Placement> Send for Slots<V, P> {}
-// SAFETY: `V` is `Sync`, and only the thread that takes a batch off the list uses its values.
-unsafe impl<V: Value, P: Placement> Sync for Slots<V, P> {}
 
 impl<V: Value, P: Placement> Memory<V, P> {
     const IS_LARGE: bool =
@@ -282,38 +248,29 @@ impl<V: Value, P: Placement> Memory<V, P> {
     }
 }
 
+// Implemented by hand: the auto traits would recurse for a map whose value type contains the map.
+// SAFETY: the allocators of `P` are `Send`, and so are values.
+unsafe impl<V: Value, P: Placement> Send for Memory<V, P> {}
+// SAFETY: the allocators of `P` are `Sync`, and a value is taken back by one thread.
+unsafe impl<V: Value, P: Placement> Sync for Memory<V, P> {}
+
 // SAFETY: any thread may call an allocator of `P`, and drop a value, which is `Send`.
-unsafe impl<V: Value, P: Placement> Reclaim for Slots<V, P> {
-    fn releases_whole(&self) -> bool {
-        P::RELEASES_WHOLE && !Memory::<V, P>::IS_LARGE && !std::mem::needs_drop::<V>()
+unsafe impl<V: Value, P: Placement> Objects for Memory<V, P> {
+    #[inline(always)]
+    fn runs_user_code(&self) -> bool {
+        std::mem::needs_drop::<V>()
     }
 
-    unsafe fn reclaim(&self, object: NonNull<u8>) {
+    #[inline(always)]
+    fn releases_whole(&self) -> bool {
+        P::RELEASES_WHOLE && !Self::IS_LARGE && !std::mem::needs_drop::<V>()
+    }
+
+    unsafe fn take_back(&self, object: NonNull<u8>) {
         // SAFETY: the caller's promise.
         unsafe {
             drop_value::<V>(object.cast());
-            self.memory.free(object.cast());
-        }
-    }
-
-    fn sealed(pool: &Arc<Self>, batch: Sealed) -> impl FnOnce() + 'static {
-        let (now, later) = if std::mem::needs_drop::<V>() {
-            let ready = Arc::new(AtomicBool::new(false));
-            pool.waiting.lock().push_back(Waiting { batch, ready: Arc::clone(&ready) });
-            (None, Some((ready, Arc::clone(&pool.some_ready))))
-        } else {
-            (Some((batch, Hold::of(pool))), None)
-        };
-        move || {
-            if let Some((batch, pool)) = now {
-                // SAFETY: D1 and D2 of the domain: no later guard can reach the values, and all
-                // earlier guards are gone.
-                unsafe { pool.run(batch) };
-            }
-            if let Some((ready, some_ready)) = later {
-                ready.store(true, Ordering::SeqCst);
-                some_ready.store(true, Ordering::SeqCst);
-            }
+            self.free(object.cast());
         }
     }
 }
@@ -333,74 +290,18 @@ unsafe fn drop_value<V>(value: NonNull<V>) {
     }
 }
 
-impl<V: Value, P: Placement> Slots<V, P> {
-    /// Takes the oldest batch, if it is ready.
-    fn take_ready(&self) -> Option<Sealed> {
-        let mut waiting = self.waiting.lock();
-        if !waiting.front()?.ready.load(Ordering::SeqCst) {
-            return None;
-        }
-        waiting.pop_front().map(|waiting| waiting.batch)
-    }
-
-    /// Drops the values of at most `most` ready batches.
-    fn drop_ready(&self, most: usize) {
-        std::thread_local! {
-            /// Set while this thread drops values. A destructor that writes to the map must not
-            /// drop others in recursion.
-            static DROPPING: Cell<bool> = const { Cell::new(false) };
-        }
-        if DROPPING.try_with(|dropping| dropping.replace(true)).unwrap_or(true) {
-            return;
-        }
-        self.some_ready.swap(false, Ordering::SeqCst);
-        for left in (0..most).rev() {
-            let Some(batch) = self.take_ready() else { break };
-            if left == 0 {
-                self.some_ready.store(true, Ordering::SeqCst); // there may be more
-            }
-            // SAFETY: each value was retired once (V1), and the batch is ready: no guard protects
-            // it.
-            unsafe { batch.run(self) };
-        }
-        DROPPING.with(|dropping| dropping.set(false));
-    }
-}
-
-impl<V: Value, P: Placement> Drop for Slots<V, P> {
-    fn drop(&mut self) {
-        if self.releases_whole() {
-            return;
-        }
-        while let Some(Waiting { batch, .. }) = { self.waiting.lock().pop_front() } {
-            // SAFETY: V3: no returned value is left, and each value was retired once (V1).
-            unsafe { batch.run(self) };
-        }
-    }
-}
-
 /// The values of a map in their slots; nothing if the type of the values is [`inline`].
 pub(crate) struct Values<V: Value, P: Placement>(Option<Box<Boxed<V, P>>>);
 
-struct Boxed<V: Value, P: Placement> {
-    retired: Retired<Slots<V, P>>,
-    slots: Arc<Slots<V, P>>,
-}
-
-/// The number of batches that a thread drops for each batch that it seals: more than one, so that
-/// the list becomes shorter.
-const PAID: usize = 2;
+type Boxed<V, P> = Kept<Memory<V, P>>;
 
 impl<V: Value, P: Placement> Values<V, P> {
     pub(crate) fn new(config: impl FnOnce() -> Config, domain: &Domain) -> Self {
         if inline::<V>() {
             return Self(None);
         }
-        let (waiting, some_ready) = (Mutex::default(), Arc::new(AtomicBool::new(false)));
         let config = config().starting_small();
-        let slots = Arc::new(Slots { memory: Memory::new(&config), waiting, some_ready });
-        let retired = Retired::starting_small(Arc::clone(&slots), domain.clone(), &config.budget);
-        Self(Some(Box::new(Boxed { retired, slots })))
+        Self(Some(Box::new(Kept::new(Memory::new(&config), domain, &config.budget))))
     }
 
     /// The slots, if the type of the values is not [`inline`]. The compiler evaluates that
@@ -421,12 +322,9 @@ impl<V: Value, P: Placement> Values<V, P> {
         let Some(boxed) = self.boxed() else {
             return Ok(Draft { values: self, word: word_of(value) });
         };
-        let slot = match boxed.slots.memory.alloc() {
+        let slot = match boxed.made(guard, Memory::alloc) {
             Ok(slot) => slot,
-            Err(_) => match boxed.alloc_after_flush(guard) {
-                Ok(slot) => slot,
-                Err(error) => return Err((value, error)),
-            },
+            Err(error) => return Err((value, error)),
         };
         // SAFETY: a fresh slot has room for a `V`, and no other thread knows it.
         unsafe { slot.write(value) };
@@ -441,12 +339,8 @@ impl<V: Value, P: Placement> Values<V, P> {
     #[inline(always)]
     pub(crate) unsafe fn retire(&self, word: u64, guard: &Guard) {
         let Some(boxed) = self.boxed() else { return };
-        let value = pointer::<V>(word);
         // SAFETY: the caller's promise.
-        let sealed = unsafe { boxed.retired.retire(value.cast(), size_of::<V>(), guard) };
-        if sealed && std::mem::needs_drop::<V>() {
-            boxed.slots.drop_ready(PAID);
-        }
+        unsafe { boxed.retire(pointer::<V>(word).cast(), size_of::<V>(), guard) };
     }
 
     /// Retires a value like [`Values::retire`], and drops no other ones.
@@ -456,22 +350,20 @@ impl<V: Value, P: Placement> Values<V, P> {
     pub(crate) unsafe fn retire_only(&self, word: u64, guard: &Guard) {
         let Some(boxed) = self.boxed() else { return };
         // SAFETY: the caller's promise.
-        _ = unsafe { boxed.retired.retire(pointer::<V>(word).cast(), size_of::<V>(), guard) };
+        unsafe { boxed.retire_only(pointer::<V>(word).cast(), size_of::<V>(), guard) };
     }
 
     /// Drops the values of some ready batches, if there are any. The caller holds no lock.
     #[inline(always)]
     pub(crate) fn drop_some(&self) {
-        if let Some(boxed) = self.boxed().filter(|_| std::mem::needs_drop::<V>())
-            && boxed.slots.some_ready.load(Ordering::Relaxed)
-        {
-            boxed.slots.drop_ready(PAID);
+        if let Some(boxed) = self.boxed() {
+            boxed.drop_some();
         }
     }
 
     /// Whether the map must drop each value that is still in the index, when it is dropped.
     pub(crate) fn are_dropped_one_by_one(&self) -> bool {
-        self.boxed().is_some_and(|boxed| !boxed.slots.releases_whole())
+        self.boxed().is_some_and(|boxed| !boxed.memory().releases_whole())
     }
 
     /// Drops a value that is in the index.
@@ -481,7 +373,7 @@ impl<V: Value, P: Placement> Values<V, P> {
     pub(crate) unsafe fn drop_in_index(&self, word: u64) {
         if let Some(boxed) = self.boxed() {
             // SAFETY: V1: the slot is initialised. By the caller's promise nothing else uses it.
-            unsafe { boxed.slots.reclaim(pointer(word)) };
+            unsafe { boxed.memory().take_back(pointer(word)) };
         }
     }
 
@@ -503,36 +395,26 @@ impl<V: Value, P: Placement> Values<V, P> {
     /// Seals the values that this thread retired, flushes the domain, and drops all ready batches.
     pub(crate) fn flush(&self) {
         if let Some(boxed) = self.boxed() {
-            boxed.retired.flush_unpinned();
-            boxed.slots.drop_ready(usize::MAX);
+            boxed.flush();
         }
     }
 
     /// Flushes, and returns empty slabs to the system: see [`Map::shrink`](super::Map::shrink).
     pub(crate) fn shrink(&self) -> usize {
         self.flush();
-        self.boxed().map_or(0, |boxed| boxed.slots.memory.shrink())
+        self.boxed().map_or(0, |boxed| boxed.memory().shrink())
     }
 
     /// Drops every retired value that no guard protects, whichever thread retired it.
     pub(crate) fn settle(&mut self) {
-        let Self(Some(boxed)) = self else { return };
-        boxed.retired.drain();
-        boxed.slots.drop_ready(usize::MAX);
+        if let Self(Some(boxed)) = self {
+            boxed.settle();
+        }
     }
 
     /// The contents of the pool of the values; none if values are stored in the index.
     pub(crate) fn stats(&self) -> Option<PoolStats> {
-        self.boxed().map(|boxed| boxed.slots.memory.stats())
-    }
-}
-
-impl<V: Value, P: Placement> Boxed<V, P> {
-    #[cold]
-    fn alloc_after_flush(&self, guard: &Guard) -> Result<NonNull<V>, AllocError> {
-        self.retired.flush(guard);
-        self.slots.drop_ready(usize::MAX);
-        self.slots.memory.alloc()
+        self.boxed().map(|boxed| boxed.memory().stats())
     }
 }
 
@@ -570,7 +452,7 @@ impl<V: Value, P: Placement> Draft<'_, V, P> {
         // knows the slot, and it is not used below.
         unsafe {
             let value = slot.read();
-            boxed.slots.memory.free(slot);
+            boxed.memory().free(slot);
             value
         }
     }
@@ -581,7 +463,7 @@ impl<V: Value, P: Placement> Drop for Draft<'_, V, P> {
     fn drop(&mut self) {
         if let Some(boxed) = self.values.boxed() {
             // SAFETY: `draft` wrote the value, and no other thread knows the slot.
-            unsafe { boxed.slots.reclaim(pointer(self.word)) };
+            unsafe { boxed.memory().take_back(pointer(self.word)) };
         }
     }
 }
