@@ -53,7 +53,7 @@ pub(super) const MAX_HEIGHT: usize = 64;
 
 /// The bytes before the children.
 const fn before_links<K: Slots + ?Sized>() -> usize {
-    node::HEAD + node::entry_bytes::<K>()
+    node::HEAD + node::entry_bytes::<K>(true)
 }
 
 /// The bytes of a node.

@@ -54,8 +54,8 @@ pub(crate) fn container_of<K: Slots + ?Sized, P: Placement, U: Upper<K>>(
     // A level of nodes, each with the bound before it.
     let mut level: Vec<(K::Slot, Word)> = Vec::new();
     let mut last: Option<NodeRef<'_, K>> = None;
-    for entries in in_parts(entries, max_entries::<K>()) {
-        let leaf = fresh.node(true, room_for::<K>(entries.len(), false))?;
+    for entries in in_parts(entries, max_entries::<K>(true)) {
+        let leaf = fresh.node(true, room_for::<K>(true, entries.len(), false))?;
         for (at, (key, value)) in entries.iter().enumerate() {
             leaf.insert(at, (fresh.key(*key, false)?, *value));
         }
@@ -67,8 +67,8 @@ pub(crate) fn container_of<K: Slots + ?Sized, P: Placement, U: Upper<K>>(
     }
     while level.len() > 1 {
         let mut above = Vec::new();
-        for children in in_parts(&level, max_entries::<K>()) {
-            let node = fresh.node(false, room_for::<K>(children.len(), false))?;
+        for children in in_parts(&level, max_entries::<K>(false)) {
+            let node = fresh.node(false, room_for::<K>(false, children.len(), false))?;
             for (at, child) in children.iter().enumerate() {
                 node.insert_child(at, *child);
             }

@@ -210,7 +210,7 @@ impl<'g, K: Slots + ?Sized, P: Placement, B: Build> Contents<'g, K> for Containe
         let mut fresh = Fresh::new(self.objects, May::Flush(self.guard));
         let slot = fresh.key(key, false)?;
         let Some(found) = found else {
-            let leaf = fresh.node(true, room_for::<K>(1, false))?;
+            let leaf = fresh.node(true, room_for::<K>(true, 1, false))?;
             leaf.insert(0, (slot, value));
             self.top.link(leaf.word());
             fresh.linked();
@@ -255,10 +255,10 @@ impl<'g, K: Slots + ?Sized, P: Placement, B: Build> Container<'g, K, P, B> {
     ) -> Result<Carry<K>, AllocError> {
         let (len, node) = (content.len(), content.node);
         let is_leaf = node.is_leaf();
-        if len <= max_entries::<K>() {
+        if len <= max_entries::<K>(is_leaf) {
             let is_run = content.ascends() && content.at == node.len();
             let most = if is_run { 2 * node.capacity() } else { len };
-            let room = more::<K>(node.capacity()).max(room_for::<K>(most, false));
+            let room = more::<K>(is_leaf, node.capacity()).max(room_for::<K>(is_leaf, most, false));
             let new = fresh.node(is_leaf, room)?;
             content.fill(new, 0..len);
             gone.push(node.word());
@@ -268,7 +268,7 @@ impl<'g, K: Slots + ?Sized, P: Placement, B: Build> Container<'g, K, P, B> {
             if is_leaf && entries.len() == node.len() && !entries.contains(&content.at) {
                 return Ok((node, true)); // it has these entries
             }
-            let new = fresh.node(is_leaf, room_for::<K>(entries.len(), true))?;
+            let new = fresh.node(is_leaf, room_for::<K>(is_leaf, entries.len(), true))?;
             content.fill(new, entries);
             Ok((new, false))
         };
@@ -299,7 +299,7 @@ impl<'g, K: Slots + ?Sized, P: Placement, B: Build> Container<'g, K, P, B> {
                 let root = match carry {
                     Carry::One(node) => node,
                     Carry::Two(left, bound, right) => {
-                        let root = fresh.node(false, room_for::<K>(2, true))?;
+                        let root = fresh.node(false, room_for::<K>(false, 2, true))?;
                         root.insert_child(0, (K::unused(), left));
                         root.insert_child(1, (bound, right));
                         root.word()
@@ -356,8 +356,9 @@ impl<'g, K: Slots + ?Sized, P: Placement, B: Build> Container<'g, K, P, B> {
         let Some(other_node) = Self::node(other) else { unreachable!("it has entries") };
         let (left, right) = if in_front { (other_node, node) } else { (node, other_node) };
         let len = left.len() + right.len();
-        let carry = if len <= max_entries::<K>() {
-            let both = fresh.node(node.is_leaf(), room_for::<K>(len, false))?;
+        let is_leaf = node.is_leaf();
+        let carry = if len <= max_entries::<K>(is_leaf) {
+            let both = fresh.node(is_leaf, room_for::<K>(is_leaf, len, false))?;
             both.append(left, 0..left.len());
             both.append(right, 0..right.len());
             if !both.is_leaf() {
@@ -369,7 +370,7 @@ impl<'g, K: Slots + ?Sized, P: Placement, B: Build> Container<'g, K, P, B> {
         } else {
             Carry::Two(left.word(), bound, right.word())
         };
-        let has_bound = !(len <= max_entries::<K>() && node.is_leaf());
+        let has_bound = !(is_leaf && len <= max_entries::<K>(is_leaf));
         self.climb(&mut path, carry, fresh, gone).map(|()| has_bound)
     }
 
@@ -383,7 +384,7 @@ impl<'g, K: Slots + ?Sized, P: Placement, B: Build> Container<'g, K, P, B> {
                 parent.remove(at);
                 gone.push(node.word());
                 gone.extend(bound.and_then(object_word::<K>));
-            } else if node.len() > max_entries::<K>() / 4
+            } else if node.len() > max_entries::<K>(node.is_leaf()) / 4
                 || !self.merge((parent, at), node, &mut gone)
             {
                 return self.shrink(node, parent.child_place(at));
@@ -404,7 +405,7 @@ impl<'g, K: Slots + ?Sized, P: Placement, B: Build> Container<'g, K, P, B> {
         // With the neighbour on the right, or if that is too large, with that on the left.
         let fits = |other: &usize| {
             let beside = Self::node(parent.child(*other));
-            let most = max_entries::<K>() * 3 / 4;
+            let most = max_entries::<K>(node.is_leaf()) * 3 / 4;
             beside.is_some_and(|beside| beside.len() + node.len() <= most)
         };
         let right = Some(at + 1).filter(|other| *other < parent.len()).filter(fits);
@@ -414,7 +415,9 @@ impl<'g, K: Slots + ?Sized, P: Placement, B: Build> Container<'g, K, P, B> {
         let (Some(left), Some(right)) = nodes else { unreachable!("N4: children exist") };
         let len = left.len() + right.len();
         let mut fresh = Fresh::new(self.objects, May::Fail);
-        let Ok(both) = fresh.node(node.is_leaf(), room_for::<K>(len, true)) else { return false };
+        let is_leaf = node.is_leaf();
+        let room = room_for::<K>(is_leaf, len, true);
+        let Ok(both) = fresh.node(is_leaf, room) else { return false };
         let bound = parent.key(first + 1);
         both.append(left, 0..left.len());
         both.append(right, 0..right.len());
@@ -433,7 +436,7 @@ impl<'g, K: Slots + ?Sized, P: Placement, B: Build> Container<'g, K, P, B> {
 
     /// Copies a node to a smaller one if less than half of it is used, and if there is memory.
     fn shrink(&self, node: NodeRef<'g, K>, place: &Place) {
-        let room = room_for::<K>(node.len(), true);
+        let room = room_for::<K>(node.is_leaf(), node.len(), true);
         if 2 * node.len() >= node.capacity() || 3 * room > 2 * node.capacity() {
             return;
         }
@@ -502,7 +505,8 @@ pub(crate) fn halve<'g, K: Slots + ?Sized, P: Placement, U: Upper<K>>(
     }
     let half = len / 2;
     let part = |fresh: &mut Fresh<'g, K, P, U>, entries: std::ops::Range<usize>| {
-        let node = fresh.node(root.is_leaf(), room_for::<K>(entries.len(), false)).ok()?;
+        let is_leaf = root.is_leaf();
+        let node = fresh.node(is_leaf, room_for::<K>(is_leaf, entries.len(), false)).ok()?;
         node.append(root, entries);
         Some(node)
     };

@@ -114,7 +114,7 @@ fn check_node<K: Slots + ?Sized>(
     let node = unsafe { NodeRef::<K>::new(word) };
     see(node.placed());
     let (len, first) = (node.len(), usize::from(!node.is_leaf()));
-    if len == 0 || node.capacity() > max_entries::<K>() {
+    if len == 0 || node.capacity() > max_entries::<K>(node.is_leaf()) {
         return violation("N4", format!("{len} entries in room for {}", node.capacity()));
     }
     if node.is_leaf() != (height == 0) {

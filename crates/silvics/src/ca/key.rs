@@ -42,6 +42,10 @@ pub trait Slots: private::Sealed + 'static {
     /// Whether the bounds of nodes are keys of entries. If not, they are keys of their own.
     const BOUNDS_ARE_ENTRIES: bool = false;
 
+    /// Whether entries have values beside their keys. If not, an update of a present key replaces
+    /// the key.
+    const HAS_VALUES: bool = true;
+
     /// The key of a slot as a probe.
     ///
     /// # Safety

@@ -4,7 +4,7 @@
 //! ```text
 //! 0   the number of entries or children, and the last run of insertions (`Run`)
 //! 8   the keys (N2); a child's key is the bound before it, and the first one has none
-//!     the values or children
+//!     the values or children; leaves of keys without values (`Slots::HAS_VALUES`) end here
 //! ```
 //! All fields are atomics, since readers look at them while a writer changes them. They throw away
 //! what they have read then: see `search.rs`.
@@ -77,9 +77,11 @@ pub(crate) const LEAF: NodeLayout = NodeLayout {
     found: &[Field::new("len", 0, 8), Field::new("keys", HEAD, 8)],
 };
 
-/// The bytes of an entry.
-pub(super) const fn entry_bytes<K: Slots + ?Sized>() -> usize {
-    let word = if size_of::<Place>() > size_of::<AtomicU64>() {
+/// The bytes of an entry of a leaf, or of a child and its bound.
+pub(super) const fn entry_bytes<K: Slots + ?Sized>(is_leaf: bool) -> usize {
+    let word = if is_leaf && !K::HAS_VALUES {
+        0
+    } else if size_of::<Place>() > size_of::<AtomicU64>() {
         size_of::<Place>()
     } else {
         size_of::<AtomicU64>()
@@ -88,32 +90,36 @@ pub(super) const fn entry_bytes<K: Slots + ?Sized>() -> usize {
 }
 
 /// The bytes of a node with room for some entries: whole lines, so that it begins at one.
-pub(crate) const fn bytes<K: Slots + ?Sized>(capacity: usize) -> usize {
-    (HEAD + capacity * entry_bytes::<K>()).next_multiple_of(LINE)
+pub(crate) const fn bytes<K: Slots + ?Sized>(is_leaf: bool, capacity: usize) -> usize {
+    (HEAD + capacity * entry_bytes::<K>(is_leaf)).next_multiple_of(LINE)
 }
 
 /// The entries that a node of some lines has room for.
-const fn capacity_of<K: Slots + ?Sized>(lines: usize) -> usize {
-    (LINE * lines - HEAD) / entry_bytes::<K>()
+const fn capacity_of<K: Slots + ?Sized>(is_leaf: bool, lines: usize) -> usize {
+    (LINE * lines - HEAD) / entry_bytes::<K>(is_leaf)
 }
 
 /// The most entries of a node.
-pub(crate) const fn max_entries<K: Slots + ?Sized>() -> usize {
-    if cfg!(silvics_shuttle) { 3 } else { capacity_of::<K>(MAX_LINES) }
+pub(crate) const fn max_entries<K: Slots + ?Sized>(is_leaf: bool) -> usize {
+    if cfg!(silvics_shuttle) { 3 } else { capacity_of::<K>(is_leaf, MAX_LINES) }
 }
 
 /// The room of a node that is made for some entries, with a line for others if it `grows`.
-pub(crate) const fn room_for<K: Slots + ?Sized>(entries: usize, grows: bool) -> usize {
-    let bytes = HEAD + entries * entry_bytes::<K>();
+pub(crate) const fn room_for<K: Slots + ?Sized>(
+    is_leaf: bool,
+    entries: usize,
+    grows: bool,
+) -> usize {
+    let bytes = HEAD + entries * entry_bytes::<K>(is_leaf);
     let lines = bytes.div_ceil(LINE) + if grows { 1 } else { 0 };
-    let capacity = capacity_of::<K>(lines);
-    let most = max_entries::<K>();
+    let capacity = capacity_of::<K>(is_leaf, lines);
+    let most = max_entries::<K>(is_leaf);
     if capacity < most { capacity } else { most }
 }
 
 /// The room of a node that replaces a full one with room for `capacity` entries.
-pub(crate) const fn more<K: Slots + ?Sized>(capacity: usize) -> usize {
-    room_for::<K>(capacity + 1 + capacity / 8, false)
+pub(crate) const fn more<K: Slots + ?Sized>(is_leaf: bool, capacity: usize) -> usize {
+    room_for::<K>(is_leaf, capacity + 1 + capacity / 8, false)
 }
 
 /// A container node that is not reclaimed during `'g`.
@@ -162,7 +168,7 @@ impl<'g, K: Slots + ?Sized> NodeRef<'g, K> {
                 node.key_place(at).write(K::place(K::unused()));
                 if word.kind() == Kind::Inner {
                     node.word_place::<Place>(at).write(Place::new(Word::NONE));
-                } else {
+                } else if K::HAS_VALUES {
                     node.word_place::<AtomicU64>(at).write(AtomicU64::new(0));
                 }
             }
@@ -256,6 +262,9 @@ impl<'g, K: Slots + ?Sized> NodeRef<'g, K> {
     #[inline(always)]
     pub(crate) fn value(self, at: usize) -> u64 {
         debug_assert!(self.word.kind() != Kind::Inner);
+        if !K::HAS_VALUES {
+            return 0;
+        }
         // SAFETY: N1: a leaf has a value for each entry that it has room for. It is not reclaimed
         // during `'g`.
         unsafe { &*self.word_place::<AtomicU64>(at) }.load(Ordering::Relaxed)
@@ -264,6 +273,9 @@ impl<'g, K: Slots + ?Sized> NodeRef<'g, K> {
     #[inline(always)]
     pub(crate) fn set_value(self, at: usize, value: u64) {
         debug_assert!(self.word.kind() != Kind::Inner);
+        if !K::HAS_VALUES {
+            return;
+        }
         // SAFETY: as in `value`.
         unsafe { &*self.word_place::<AtomicU64>(at) }.store(value, Ordering::Relaxed);
     }
@@ -291,7 +303,7 @@ impl<'g, K: Slots + ?Sized> NodeRef<'g, K> {
     /// Prefetches a node.
     #[inline]
     pub(super) fn prefetch_all(word: Word) {
-        Self::prefetch(word, bytes::<K>(word.capacity()));
+        Self::prefetch(word, bytes::<K>(word.kind() == Kind::Leaf, word.capacity()));
     }
 
     #[inline(always)]
@@ -317,7 +329,10 @@ impl<'g, K: Slots + ?Sized> NodeRef<'g, K> {
         unsafe {
             self.key_place(at).write(K::place(key));
             match item {
-                Item::Value(value) => self.word_place::<AtomicU64>(at).write(AtomicU64::new(value)),
+                Item::Value(value) if K::HAS_VALUES => {
+                    self.word_place::<AtomicU64>(at).write(AtomicU64::new(value));
+                }
+                Item::Value(_) => {}
                 Item::Child(child) => self.word_place::<Place>(at).write(Place::new(child)),
             }
         }
@@ -337,8 +352,10 @@ impl<'g, K: Slots + ?Sized> NodeRef<'g, K> {
             // one, and no other thread has this one.
             unsafe {
                 self.key_place(to).copy_from_nonoverlapping(other.key_place(from), len);
-                let words = other.word_place::<Place>(from);
-                self.word_place::<Place>(to).copy_from_nonoverlapping(words, len);
+                if K::HAS_VALUES || !self.is_leaf() {
+                    let words = other.word_place::<Place>(from);
+                    self.word_place::<Place>(to).copy_from_nonoverlapping(words, len);
+                }
             }
             return;
         }
@@ -414,12 +431,14 @@ impl<'g, K: Slots + ?Sized> NodeRef<'g, K> {
         let node = self.word.address().cast_const();
         let (key, word) = (self.key_place(at), self.word_place::<u64>(at));
         let offset = |address: usize| address - node.addr();
+        let has_word = K::HAS_VALUES || !self.is_leaf();
+        let word = has_word.then(|| layout.read(node, offset(word.addr()), 8, why));
         [
             layout.read(node, 0, 8, why),
             layout.read(node, offset(key.addr()), size_of::<K::Place>(), why),
-            layout.read(node, offset(word.addr()), 8, why),
         ]
         .into_iter()
+        .chain(word)
     }
 
     pub(crate) fn placed(self) -> Placed {
@@ -435,7 +454,8 @@ impl<'g, K: Slots + ?Sized> NodeRef<'g, K> {
     /// The memory of the node.
     pub(crate) fn extent(word: Word) -> (NonNull<u8>, usize) {
         let is_avl = word.kind() == Kind::Avl;
-        let bytes = if is_avl { avl::bytes::<K>() } else { bytes::<K>(word.capacity()) };
+        let is_leaf = word.kind() == Kind::Leaf;
+        let bytes = if is_avl { avl::bytes::<K>() } else { bytes::<K>(is_leaf, word.capacity()) };
         (word.object(), bytes)
     }
 }

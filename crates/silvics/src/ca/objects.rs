@@ -289,7 +289,7 @@ impl<'t, K: Slots + ?Sized, P: Placement, U: Upper<K>> Fresh<'t, K, P, U> {
     ) -> Result<NodeRef<'t, K>, AllocError> {
         let (kind, word): (_, fn(NonNull<u8>, usize) -> Word) =
             if is_leaf { (Kind::Leaf, Word::leaf) } else { (Kind::Inner, Word::inner) };
-        let word = self.add(kind, node::bytes::<K>(capacity), |object| {
+        let word = self.add(kind, node::bytes::<K>(is_leaf, capacity), |object| {
             // SAFETY: fresh memory of the node's size, and our contract.
             unsafe { NodeRef::<K>::init_from(word(object, capacity), entries) }.word()
         })?;

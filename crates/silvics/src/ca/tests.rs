@@ -346,7 +346,7 @@ fn per_node<T: Tested>(keys: impl Iterator<Item = OwnedKey<T>>) -> [usize; 2] {
 /// Keys that ascend or descend fill their nodes, also if several such runs take turns, or if other
 /// keys are there. Without a rule for runs, nodes would be half full.
 pub(crate) fn runs_fill_nodes<T: Tested>(key: impl Fn(u64) -> OwnedKey<T>) {
-    let most = max_entries::<T::Key>();
+    let most = max_entries::<T::Key>(true);
     for runs in [1, 8] {
         for descends in [false, true] {
             let order = (0..8000_u64).flat_map(|n| (0..runs).map(move |run| (run, n)));
@@ -368,7 +368,7 @@ pub(crate) fn runs_fill_nodes<T: Tested>(key: impl Fn(u64) -> OwnedKey<T>) {
 /// No order makes many small nodes. These orders are the worst for a rule that divides a node where
 /// its last two insertions were: each turn would leave a leaf of two entries and one of one.
 pub(crate) fn no_order_leaves_small_nodes<T: Tested>(key: impl Fn(u64) -> OwnedKey<T>) {
-    let most = max_entries::<T::Key>();
+    let most = max_entries::<T::Key>(true);
     for others in [most / 2, most - 3, most - 2, most - 1, most] {
         for step in [[0, 2, 1], [1, 0, 2], [2, 1, 0], [0, 1, 2]] {
             let turns = (1..20_000).flat_map(|turn| step.map(|n| 900_000_000 - 10 * turn + n));

@@ -51,7 +51,7 @@ impl<K: Slots + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
     pub(super) fn adapt<'g>(&'g self, way: &Way<'g, K>, guard: &'g Guard) {
         let Some(base) = way.free().filter(|_| B::ADAPTS) else { return };
         // Another write may replace the base node at any time, and the guard keeps it.
-        let writes = base.writes;
+        let writes = base.writes();
         if base.container.is_none() && way.parent.is_some() {
             self.join_empty(way, guard);
         } else {
@@ -143,7 +143,7 @@ impl<K: Slots + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
         let (mut fresh, mut gone) = (Fresh::new(&self.objects, May::Fail), Gone::new());
         let halves = halve(base.container, &mut fresh, &mut gone);
         let Some((left, bound, right)) = halves else { return };
-        let mut new = |container| new_base(&mut fresh, Base::new(container, 0, 0)).ok();
+        let mut new = |container| new_base(&mut fresh, self.first_base(container)).ok();
         let (Some(left), Some(right)) = (new(left), new(right)) else { return };
         let Ok(route) = new_route(&mut fresh, left, bound, right) else { return };
         let budget = &self.objects.frame().config.budget;
@@ -203,7 +203,7 @@ impl<K: Slots + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
         // SAFETY: Q1: the base nodes were read under the guard.
         let both = unsafe { edit.concat(left.container, parent.bound(), right.container) };
         let Ok((container, has_bound)) = both else { return Joined::NoMemory };
-        let Ok(joined) = new_base(&mut edit.fresh, Base::new(container, 0, 0)) else {
+        let Ok(joined) = new_base(&mut edit.fresh, self.first_base(container)) else {
             return Joined::NoMemory;
         };
         let mut own = Fresh::new(&self.objects, May::Fail);

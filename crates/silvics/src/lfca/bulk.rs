@@ -1,7 +1,7 @@
 //! Building a tree from sorted entries: one base node, whose leaves are nearly full.
 
 use super::Lfca;
-use super::node::{Base, new_base};
+use super::node::new_base;
 use crate::ca::build::Build;
 use crate::ca::bulk::{check_sorted, container_of};
 use crate::ca::key::CaKey;
@@ -23,7 +23,7 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
         let guard = self.objects.frame().domain.pin();
         let mut fresh = Fresh::new(&self.objects, May::Flush(&guard));
         let container = container_of(entries, &mut fresh)?;
-        let base = new_base(&mut fresh, Base::new(container, 0, 0))?;
+        let base = new_base(&mut fresh, self.first_base(container))?;
         fresh.linked();
         self.changes.count_division(self.adaptation(&guard).base_nodes.len(), 1);
         let old = self.root.word();

@@ -118,18 +118,24 @@ impl<'g, K: Slots + ?Sized, P: Placement> Edit<'g, K, P> {
         Self { fresh, gone: Gone::new(), removed: None, is_modest: false }
     }
 
-    /// Gives a key a value, and returns the root of the new container.
+    /// Gives a key a value, or replaces a key that has none. Returns the root of the new container.
     pub(super) fn put(
         &mut self,
         found: Option<&Found<'g, K>>,
         (key, value): (K::New<'_>, u64),
     ) -> Result<Word, AllocError> {
         let Some(&Found { ref path, leaf, at, is_there }) = found else {
-            let leaf = self.fresh.node(true, room_for::<K>(1, false))?;
+            let leaf = self.fresh.node(true, room_for::<K>(true, 1, false))?;
             leaf.insert(0, (self.fresh.key(key, false)?, value));
             return Ok(leaf.word());
         };
-        let slot = if is_there { leaf.key(at) } else { self.fresh.key(key, false)? };
+        let slot = if is_there && K::HAS_VALUES {
+            leaf.key(at)
+        } else {
+            self.removed = is_there.then(|| leaf.key(at));
+            self.gone.extend(self.removed.and_then(object_word::<K>));
+            self.fresh.key(key, false)?
+        };
         let others = [(slot, Item::Value(value))];
         let cut = usize::from(is_there);
         self.change(path, &Spliced { node: leaf, at, cut, others: &others })
@@ -153,11 +159,11 @@ impl<'g, K: Slots + ?Sized, P: Placement> Edit<'g, K, P> {
     /// # Safety
     /// The caller puts as many entries into the node at once.
     unsafe fn node(&mut self, is_leaf: bool, len: usize) -> Result<NodeRef<'g, K>, AllocError> {
-        let mut room = room_for::<K>(len, false);
+        let mut room = room_for::<K>(is_leaf, len, false);
         // SAFETY: our contract.
         let mut node = unsafe { self.fresh.node_to_fill(is_leaf, room, len) };
-        while node.is_err() && self.is_modest && more::<K>(room) > room {
-            room = more::<K>(room);
+        while node.is_err() && self.is_modest && more::<K>(is_leaf, room) > room {
+            room = more::<K>(is_leaf, room);
             // SAFETY: likewise.
             node = unsafe { self.fresh.node_to_fill(is_leaf, room, len) };
         }
@@ -267,12 +273,12 @@ impl<'g, K: Slots + ?Sized, P: Placement> Edit<'g, K, P> {
         }
         if let Some(above) = above
             && content.others.len() < content.cut
-            && len <= max_entries::<K>() / 4
+            && len <= max_entries::<K>(is_leaf) / 4
             && let Some(merged) = self.merge(content, above, first)
         {
             return Ok(merged);
         }
-        if len <= max_entries::<K>() {
+        if len <= max_entries::<K>(is_leaf) {
             match self.filled(content, 0..len) {
                 Ok(node) => return Ok(Lifted::Carry(Carry::One(node.word()))),
                 Err(error) if !self.is_modest || len < 2 => return Err(error),
@@ -302,7 +308,7 @@ impl<'g, K: Slots + ?Sized, P: Placement> Edit<'g, K, P> {
         let beside = |at: usize| {
             // SAFETY: C1: the children of a node of a container stay as long as it.
             let node = unsafe { NodeRef::<'g, K>::new(parent.child(at)) };
-            (node.len() + len <= max_entries::<K>() * 3 / 4).then_some((node, at))
+            (node.len() + len <= max_entries::<K>(is_leaf) * 3 / 4).then_some((node, at))
         };
         let right = Some(at + 1).filter(|other| *other < parent.len()).and_then(beside);
         let (other, other_at) = right.or_else(|| at.checked_sub(1).and_then(beside))?;
@@ -364,11 +370,11 @@ impl<'g, K: Slots + ?Sized, P: Placement> Edit<'g, K, P> {
         }
         let (left, right) = if in_front { (low, node) } else { (node, low) };
         let len = left.len() + right.len();
-        if len > max_entries::<K>() {
+        if len > max_entries::<K>(node.is_leaf()) {
             let carry = Lifted::Carry(Carry::Two(left.word(), bound, right.word()));
             return self.lift(path.steps(), carry, None).map(|root| (root, true));
         }
-        let both = self.fresh.node(node.is_leaf(), room_for::<K>(len, false))?;
+        let both = self.fresh.node(node.is_leaf(), room_for::<K>(node.is_leaf(), len, false))?;
         both.append(left, 0..left.len());
         both.append(right, 0..right.len());
         if !both.is_leaf() {

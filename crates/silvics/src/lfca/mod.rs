@@ -120,6 +120,7 @@
 //! | children of container nodes | load, store | Acquire, Release | each other | as in `ca`; the exchange of the place publishes all that was made before |
 //! | fields of container nodes | all | Relaxed | – | they do not change after the exchange that publishes them. Copies of them are plain: the node that is read never changes, and no other thread has the one that is written |
 //! | statistics | all | Relaxed | – | a guide: every value is a right one |
+//! | `lines` | add | Relaxed | – | all results differ |
 //!
 //! The object behind a place is initialised before the exchange. Under exclusive access
 //! (`bulk_load`), a place is stored with Release and loaded with Acquire, as no other thread has an
@@ -201,6 +202,7 @@ mod ops;
 mod scan;
 mod walk;
 
+pub(crate) use ops::Address;
 pub use scan::Range;
 pub(crate) use scan::Scan;
 pub(crate) use walk::from_bound;
@@ -223,6 +225,7 @@ use bounds::Bounds;
 use node::{Base, Free, FreeRoute, base, new_base};
 use silvics_layout::NodeLayout;
 use silvics_pool::{Budget, Placement, Pooled};
+use silvics_sync::atomic::{AtomicU64, Ordering};
 use std::marker::PhantomData;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -251,6 +254,8 @@ pub struct Lfca<K: Slots + ?Sized, P: Placement, B: Build> {
     bounds: Bounds<K>,
     _reserve: Reserve,
     changes: Changes,
+    /// The number of base nodes that splits, joins and bulk loads have made.
+    lines: AtomicU64,
     build: PhantomData<B>,
 }
 
@@ -282,13 +287,20 @@ impl<K: Slots + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
         let objects = Objects::new(frame)?;
         let guard = objects.frame().domain.pin();
         let mut fresh = Fresh::new(&objects, May::Flush(&guard));
-        let root = Place::new(new_base(&mut fresh, Base::new(Word::NONE, 0, 0))?);
+        let root = Place::new(new_base(&mut fresh, Base::first(Word::NONE, 0))?);
         fresh.linked();
         drop(fresh);
         drop(guard);
         let reserve = Reserve::new(&objects.frame().config.budget);
-        let (bounds, changes) = (Bounds::new(), Changes::new());
-        Ok(Self { root, objects, order, bounds, _reserve: reserve, changes, build: PhantomData })
+        let (bounds, changes, lines) = (Bounds::new(), Changes::new(), AtomicU64::new(0));
+        let build = PhantomData;
+        Ok(Self { root, objects, order, bounds, _reserve: reserve, changes, lines, build })
+    }
+
+    /// A base node that does not come after a write to another one.
+    fn first_base(&self, container: Word) -> Base {
+        // Relaxed: the numbers differ, and nothing else depends on them.
+        Base::first(container, 1 + self.lines.fetch_add(1, Ordering::Relaxed))
     }
 
     #[inline(always)]

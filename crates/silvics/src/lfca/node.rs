@@ -27,9 +27,14 @@ pub(super) struct Base {
     /// The root of the container, or nothing if it is empty.
     pub(super) container: Word,
     statistics: AtomicI64,
-    /// The number of writes before it, since the last split or join.
-    pub(super) writes: u64,
+    /// No other base node of the tree has it: its upper bits are new after a split or a join, and
+    /// the lower ones count the writes since then.
+    pub(super) serial: u64,
 }
+
+/// The bits of a serial number that count writes. After as many writes without a split or a join,
+/// two base nodes may have the same number, on which no memory access depends.
+const WRITES: u32 = 36;
 
 /// The layout of a base node.
 const BASE: NodeLayout = NodeLayout {
@@ -41,8 +46,20 @@ const BASE: NodeLayout = NodeLayout {
 };
 
 impl Base {
-    pub(super) fn new(container: Word, statistics: i64, writes: u64) -> Self {
-        Self { container, statistics: AtomicI64::new(statistics), writes }
+    /// A base node that is the first one with the upper bits of its serial number.
+    pub(super) fn first(container: Word, line: u64) -> Self {
+        Self { container, statistics: AtomicI64::new(0), serial: line << WRITES }
+    }
+
+    /// A base node after a write to another one.
+    pub(super) fn after(old: &Self, container: Word, statistics: i64) -> Self {
+        let serial = old.serial.wrapping_add(1);
+        Self { container, statistics: AtomicI64::new(statistics), serial }
+    }
+
+    /// The number of writes before it, since the last split or join.
+    pub(super) fn writes(&self) -> u64 {
+        self.serial % (1 << WRITES)
     }
 
     /// The contention that the base node and those before it have seen.

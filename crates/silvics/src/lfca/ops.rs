@@ -29,8 +29,20 @@ pub(super) struct Way<'g, K: Slots + ?Sized> {
     pub(super) above: &'g Place,
     /// The number of route nodes on the way.
     pub(super) depth: u32,
+    /// The turns at them, the last one in the lowest bit: whether the way goes right. Those of a
+    /// way with more than 64 route nodes are unknown.
+    turns: u64,
     /// The last route nodes on the way with a bound below the base node, and above it.
     sides: [Option<FreeRoute<'g, K>>; 2],
+}
+
+/// The serial number of a base node, and the way that led to it. If a base node with this number is
+/// at the end of this way, it is the same one: all its keys are those that it had.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Address {
+    serial: u64,
+    turns: u64,
+    depth: u32,
 }
 
 impl<K: Slots + ?Sized> Clone for Way<'_, K> {
@@ -45,6 +57,11 @@ impl<'g, K: Slots + ?Sized> Way<'g, K> {
     /// node has all keys up to it, and more if this route node was unlinked before it was made.
     pub(super) fn side(&self, above: bool) -> Option<FreeRoute<'g, K>> {
         self.sides[usize::from(above)]
+    }
+
+    /// The address of the base node.
+    pub(super) fn address(&self) -> Address {
+        Address { serial: self.base().serial, turns: self.turns, depth: self.depth }
     }
 
     /// The base node, unless a join has claimed its place.
@@ -98,6 +115,29 @@ impl<K: Slots + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
         }
     }
 
+    /// Whether the base node of an address is linked. Nobody compares keys.
+    pub(crate) fn is_linked(&self, at: Address, _guard: &Guard) -> bool {
+        let mut word = self.root.read();
+        for left in (0..=at.depth).rev() {
+            if word.kind() == Kind::Join {
+                // SAFETY: Q1: the word was read under the guard.
+                let (join, role) = unsafe { join(word) };
+                word = join.resolve(role);
+            }
+            match (word.kind(), left) {
+                // SAFETY: Q1: likewise.
+                (Kind::Base, 0) => return unsafe { base(word) }.serial == at.serial,
+                (Kind::Route, 1..) if left <= u64::BITS => {
+                    // SAFETY: Q1: likewise.
+                    let route = unsafe { FreeRoute::<K>::new(word) };
+                    word = route.child(at.turns >> (left - 1) & 1 == 1).read();
+                }
+                _ => return false,
+            }
+        }
+        false
+    }
+
     /// See [`Lookup::get`](crate::Lookup::get). The guard is of the tree's domain.
     #[inline]
     pub(crate) fn look_up(&self, probe: &K::Probe<'_>, guard: &Guard) -> Option<(K::Slot, u64)> {
@@ -124,7 +164,8 @@ impl<K: Slots + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
         _guard: Under<'g>,
     ) -> Way<'g, K> {
         let word = from.read();
-        let mut way = Way { place: from, word, parent, above: from, depth: 0, sides: [None; 2] };
+        let (above, sides) = (from, [None; 2]);
+        let mut way = Way { place: from, word, parent, above, depth: 0, turns: 0, sides };
         loop {
             let mut node = way.word;
             if node.kind() == Kind::Join {
@@ -144,7 +185,7 @@ impl<K: Slots + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
             way.sides[usize::from(!goes_right)] = Some(route);
             (way.above, way.place) = (way.place, route.child(goes_right));
             way.parent = Some((route, goes_right));
-            way.depth += 1;
+            (way.depth, way.turns) = (way.depth + 1, way.turns << 1 | u64::from(goes_right));
             way.word = way.place.read();
         }
     }
@@ -246,10 +287,9 @@ impl<K: Slots + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
     ) -> Result<Option<Way<'g, K>>, AllocError> {
         let old = way.base();
         let Limits { contended: plus, uncontended: minus, most, .. } = B::LIMITS;
-        let by = if contended { plus } else { -minus } + B::nudge(old.writes);
+        let by = if contended { plus } else { -minus } + B::nudge(old.writes());
         let statistics = changed(old.statistics(), by, most);
-        let writes = old.writes.wrapping_add(1);
-        let new = new_base(&mut edit.fresh, Base::new(root, statistics, writes))?;
+        let new = new_base(&mut edit.fresh, Base::after(old, root, statistics))?;
         if !way.place.replace(way.word, new) {
             return Ok(None); // `edit` frees what it has made
         }

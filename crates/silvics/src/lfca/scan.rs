@@ -16,7 +16,7 @@
 use super::Lfca;
 use super::adapt::Joined;
 use super::node::{FreeRoute, State, join};
-use super::ops::Way;
+use super::ops::{Address, Way};
 use super::walk::{From, Walk, from_bound, goes_right, is_beyond};
 use crate::ca::build::Build;
 use crate::ca::key::{CaKey, Slots};
@@ -51,6 +51,8 @@ pub(crate) struct Scan<'g, K: Slots + ?Sized, P: Placement, B: Build, const DESC
     next: Next<'g, K>,
     /// The last entry of the containers before.
     last: Option<K::Slot>,
+    /// The address of the base node at which the scan stands.
+    address: Address,
 }
 
 /// The place where a scan goes on.
@@ -67,7 +69,8 @@ impl<'g, K: Slots + ?Sized, P: Placement, B: Build, const DESCENDS: bool>
 {
     #[inline]
     pub(crate) fn new(tree: &'g Lfca<K, P, B>, guard: impl Into<Under<'g>>) -> Self {
-        Self { tree, guard: guard.into(), walk: Walk::nothing(), next: Next::Start, last: None }
+        let (guard, walk, next) = (guard.into(), Walk::nothing(), Next::Start);
+        Self { tree, guard, walk, next, last: None, address: Address::default() }
     }
 
     /// Goes on in the next base node, if there is one.
@@ -100,6 +103,7 @@ impl<'g, K: Slots + ?Sized, P: Placement, B: Build, const DESCENDS: bool>
                 way
             }
         };
+        self.address = way.address();
         if let Some(route) = way.side(!DESCENDS)
             && !is_beyond::<K, DESCENDS>(route.bound(), true, end)
         {
@@ -135,6 +139,19 @@ impl<'g, K: Slots + ?Sized, P: Placement, B: Build, const DESCENDS: bool>
                 return None;
             }
         }
+    }
+}
+
+impl<K: Slots + ?Sized, P: Placement, B: Build, const DESCENDS: bool> Scan<'_, K, P, B, DESCENDS> {
+    /// The next entry, if it is in the same base node as the one before.
+    #[inline]
+    pub(crate) fn next_here(&mut self, end: &From<'_, K>) -> Option<(K::Slot, u64)> {
+        self.walk.next(end)
+    }
+
+    /// The address of the base node that had the last entry.
+    pub(crate) fn address(&self) -> Address {
+        self.address
     }
 }
 
