@@ -75,86 +75,6 @@ impl<K: MappedKey + ?Sized, P: Placement> Create for Mapped<K, P> {
     }
 }
 
-impl<K: MappedKey + ?Sized, P: Placement> Lookup for Mapped<K, P> {
-    type Key = K;
-    fn domain(&self) -> &Domain {
-        &self.domain
-    }
-    fn get(&self, key: K::Ref<'_>, _guard: &Guard) -> Option<u64> {
-        self.map.pin().get(K::lend(key)).map(|value| value.read())
-    }
-    fn len(&self) -> usize {
-        self.map.len()
-    }
-    fn bytes(&self) -> usize {
-        self.map.bytes()
-    }
-    fn pool_stats(&self) -> Vec<PoolStats> {
-        self.map.pool_stats()
-    }
-}
-
-impl<K: MappedKey + ?Sized, P: Placement> OrderedIndex for Mapped<K, P> {
-    fn update(
-        &self,
-        key: K::Ref<'_>,
-        verb: Update,
-        _guard: &Guard,
-    ) -> Result<Option<u64>, AllocError> {
-        let view = self.map.pin();
-        match verb {
-            Update::TryInsert(value) => match view.try_insert(K::lend(key), Word(value)) {
-                Ok(_) => Ok(None),
-                Err(TryInsertError::Occupied { present, .. }) => Ok(Some(present.read())),
-                Err(TryInsertError::Alloc(rejected)) => Err(rejected.error),
-                Err(_) => unreachable!("there are no other errors"),
-            },
-            Update::Insert(value) => match view.try_upsert(K::lend(key), Word(value)) {
-                Ok(old) => Ok(old.map(|old| old.read())),
-                Err(rejected) => Err(rejected.error),
-            },
-            Update::Remove => Ok(view.try_remove(K::lend(key))?.map(|old| old.read())),
-            // The map's other methods are built from the methods called here, which checks them
-            // too.
-            Update::CompareExchange { expected: None, new: Some(new) } => {
-                let decide = |present: Option<&Word>| match present {
-                    None => Operation::Insert(Word(new)),
-                    Some(present) => Operation::Abort(present.read()),
-                };
-                match view.try_compute(K::lend(key), decide) {
-                    Ok(Compute::Aborted(present)) => Ok(Some(present)),
-                    Ok(_) => Ok(None),
-                    Err(rejected) => Err(rejected.error),
-                }
-            }
-            Update::CompareExchange { expected: Some(expected), new: None } => {
-                match view.try_remove_if(K::lend(key), |present| present.read() == expected) {
-                    Ok(old) => Ok(old.map(|old| old.read())),
-                    Err(RemoveIfError::Kept(present)) => Ok(Some(present.read())),
-                    Err(RemoveIfError::Alloc(error)) => Err(error),
-                    Err(_) => unreachable!("there are no other errors"),
-                }
-            }
-            Update::CompareExchange { expected, new } => {
-                let (expected, new) = (expected.map(Word), new.map(Word));
-                match view.compare_exchange(K::lend(key), expected.as_ref(), new) {
-                    Ok(old) => Ok(old.map(|old| old.read())),
-                    Err(CompareExchangeError::Mismatch { present, .. }) => {
-                        Ok(present.map(|present| present.read()))
-                    }
-                    Err(CompareExchangeError::Alloc(rejected)) => Err(rejected.error),
-                    Err(_) => unreachable!("there are no other errors"),
-                }
-            }
-        }
-    }
-    fn shrink(&self) -> usize {
-        self.map.shrink()
-    }
-}
-
-impl<K: MappedKey + ?Sized, P: Placement> Batches for Mapped<K, P> {}
-
 /// A [`Mapped`] whose placement is hidden, with its ends. The map returns their keys under a pin of
 /// its own, so they are copied.
 pub trait AnyMapped<K: IndexKey + ?Sized>: Points<K> {
@@ -162,29 +82,128 @@ pub trait AnyMapped<K: IndexKey + ?Sized>: Points<K> {
     fn end(&self, verb: EndVerb) -> Result<Option<(K::Owned, u64)>, AllocError>;
 }
 
-impl<K: MappedKey + ?Sized, P: Placement> AnyMapped<K> for Mapped<K, P> {
-    fn end(&self, verb: EndVerb) -> Result<Option<(K::Owned, u64)>, AllocError> {
-        let view = self.map.pin();
-        let found = match verb {
-            EndVerb::First => view.first(),
-            EndVerb::Last => view.last(),
-            EndVerb::PopFirst => view.try_pop_first()?,
-            EndVerb::PopLast => view.try_pop_last()?,
-        };
-        Ok(found.map(|(key, value)| (K::own(key), value.read())))
-    }
+/// Implements the contract of indexes by a map. `asked` is the key as a lookup takes it, `put` as
+/// an insertion does, and `own` copies a key that the map returned. `exchange` gives a key with an
+/// expected value another one.
+macro_rules! index_by_map {
+    (
+        $index:ident<$K:ident: $form:ident, $($other:ident: $bound:ident),+>,
+        |$key:ident| asked: $asked:expr, put: $put:expr, own: $own:expr,
+        |$view:ident, $expected:ident, $new:ident| exchange: $exchange:expr,
+    ) => {
+        impl<$K: $form + ?Sized, $($other: $bound),+> Lookup for $index<$K, $($other),+> {
+            type Key = $K;
+            fn domain(&self) -> &Domain {
+                &self.domain
+            }
+            fn get(&self, $key: $K::Ref<'_>, _guard: &Guard) -> Option<u64> {
+                self.map.pin().get($asked).map(|value| value.read())
+            }
+            fn len(&self) -> usize {
+                self.map.len()
+            }
+            fn bytes(&self) -> usize {
+                self.map.bytes()
+            }
+            fn pool_stats(&self) -> Vec<PoolStats> {
+                self.map.pool_stats()
+            }
+        }
+
+        impl<$K: $form + ?Sized, $($other: $bound),+> OrderedIndex for $index<$K, $($other),+> {
+            fn update(
+                &self,
+                $key: $K::Ref<'_>,
+                verb: Update,
+                _guard: &Guard,
+            ) -> Result<Option<u64>, AllocError> {
+                let $view = self.map.pin();
+                match verb {
+                    Update::TryInsert(value) => match $view.try_insert($put, Word(value)) {
+                        Ok(_) => Ok(None),
+                        Err(TryInsertError::Occupied { present, .. }) => Ok(Some(present.read())),
+                        Err(TryInsertError::Alloc(rejected)) => Err(rejected.error),
+                        Err(_) => unreachable!("there are no other errors"),
+                    },
+                    Update::Insert(value) => match $view.try_upsert($put, Word(value)) {
+                        Ok(old) => Ok(old.map(|old| old.read())),
+                        Err(rejected) => Err(rejected.error),
+                    },
+                    Update::Remove => Ok($view.try_remove($asked)?.map(|old| old.read())),
+                    // The map's other methods are built from the methods called here, which checks
+                    // them too.
+                    Update::CompareExchange { expected: None, new } => {
+                        let decide = |present: Option<&Word>| match (present, new) {
+                            (None, Some(new)) => Operation::Insert(Word(new)),
+                            (present, _) => Operation::Abort(present.map(Word::read)),
+                        };
+                        match $view.try_compute($put, decide) {
+                            Ok(Compute::Aborted(present)) => Ok(present),
+                            Ok(_) => Ok(None),
+                            Err(rejected) => Err(rejected.error),
+                        }
+                    }
+                    Update::CompareExchange { expected: Some(expected), new: None } => {
+                        match $view.try_remove_if($asked, |present| present.read() == expected) {
+                            Ok(old) => Ok(old.map(|old| old.read())),
+                            Err(RemoveIfError::Kept(present)) => Ok(Some(present.read())),
+                            Err(RemoveIfError::Alloc(error)) => Err(error),
+                            Err(_) => unreachable!("there are no other errors"),
+                        }
+                    }
+                    Update::CompareExchange { expected: Some(expected), new } => {
+                        let ($expected, $new) = (&Word(expected), new.map(Word));
+                        match $exchange {
+                            Ok(old) => Ok(old.map(|old| old.read())),
+                            Err(CompareExchangeError::Mismatch { present, .. }) => {
+                                Ok(present.map(|present| present.read()))
+                            }
+                            Err(CompareExchangeError::Alloc(rejected)) => Err(rejected.error),
+                            Err(_) => unreachable!("there are no other errors"),
+                        }
+                    }
+                }
+            }
+            fn shrink(&self) -> usize {
+                self.map.shrink()
+            }
+        }
+
+        impl<$K: $form + ?Sized, $($other: $bound),+> Batches for $index<$K, $($other),+> {}
+
+        impl<$K: $form + ?Sized, $($other: $bound),+> AnyMapped<$K> for $index<$K, $($other),+> {
+            fn end(&self, verb: EndVerb) -> Result<Option<($K::Owned, u64)>, AllocError> {
+                let view = self.map.pin();
+                let found = match verb {
+                    EndVerb::First => view.first(),
+                    EndVerb::Last => view.last(),
+                    EndVerb::PopFirst => view.try_pop_first()?,
+                    EndVerb::PopLast => view.try_pop_last()?,
+                };
+                Ok(found.map(|($key, value)| ($own, value.read())))
+            }
+        }
+
+        impl<$K: $form + ?Sized, $($other: $bound),+> Check for $index<$K, $($other),+> {
+            fn check(&mut self) -> Result<usize, Violation> {
+                self.map.check()
+            }
+
+            fn reachable(&mut self) -> Result<Vec<(&'static str, usize)>, Violation> {
+                self.map.reachable()
+            }
+
+            fn settle(&mut self) {
+                self.map.settle();
+            }
+        }
+    };
 }
 
-impl<K: MappedKey + ?Sized, P: Placement> Check for Mapped<K, P> {
-    fn check(&mut self) -> Result<usize, Violation> {
-        self.map.check()
-    }
+pub(crate) use index_by_map;
 
-    fn reachable(&mut self) -> Result<Vec<(&'static str, usize)>, Violation> {
-        self.map.reachable()
-    }
-
-    fn settle(&mut self) {
-        self.map.settle();
-    }
-}
+index_by_map!(
+    Mapped<K: MappedKey, P: Placement>,
+    |key| asked: K::lend(key), put: K::lend(key), own: K::own(key),
+    |view, expected, new| exchange: view.compare_exchange(K::lend(key), Some(expected), new),
+);

@@ -2,7 +2,7 @@
 //! [`mapped`](crate::mapped).
 
 use crate::linearizable::ordered::EndVerb;
-use crate::mapped::{AnyMapped, Word};
+use crate::mapped::{AnyMapped, Word, index_by_map};
 use silvics::ca::build::{Adaptive, Build};
 use silvics::map::{CompareExchangeError, Compute, Operation, RemoveIfError, TryInsertError};
 use silvics::ord::{Compares, Natural};
@@ -68,106 +68,8 @@ impl<K: OrdKey + ?Sized, P: Placement, B: Build> Create for OrdMapped<K, P, B> {
     }
 }
 
-impl<K: OrdKey + ?Sized, P: Placement, B: Build> Lookup for OrdMapped<K, P, B> {
-    type Key = K;
-    fn domain(&self) -> &Domain {
-        &self.domain
-    }
-    fn get(&self, key: K::Ref<'_>, _guard: &Guard) -> Option<u64> {
-        self.map.pin().get(K::ask(&key)).map(|value| value.read())
-    }
-    fn len(&self) -> usize {
-        self.map.len()
-    }
-    fn bytes(&self) -> usize {
-        self.map.bytes()
-    }
-    fn pool_stats(&self) -> Vec<PoolStats> {
-        self.map.pool_stats()
-    }
-}
-
-impl<K: OrdKey + ?Sized, P: Placement, B: Build> OrderedIndex for OrdMapped<K, P, B> {
-    fn update(
-        &self,
-        key: K::Ref<'_>,
-        verb: Update,
-        _guard: &Guard,
-    ) -> Result<Option<u64>, AllocError> {
-        let view = self.map.pin();
-        match verb {
-            Update::TryInsert(value) => match view.try_insert(K::copy(key), Word(value)) {
-                Ok(_) => Ok(None),
-                Err(TryInsertError::Occupied { present, .. }) => Ok(Some(present.read())),
-                Err(TryInsertError::Alloc(rejected)) => Err(rejected.error),
-                Err(_) => unreachable!("there are no other errors"),
-            },
-            Update::Insert(value) => match view.try_upsert(K::copy(key), Word(value)) {
-                Ok(old) => Ok(old.map(|old| old.read())),
-                Err(rejected) => Err(rejected.error),
-            },
-            Update::Remove => Ok(view.try_remove(K::ask(&key))?.map(|old| old.read())),
-            Update::CompareExchange { expected: None, new } => {
-                let decide = |present: Option<&Word>| match (present, new) {
-                    (None, Some(new)) => Operation::Insert(Word(new)),
-                    (present, _) => Operation::Abort(present.map(Word::read)),
-                };
-                match view.try_compute(K::copy(key), decide) {
-                    Ok(Compute::Aborted(present)) => Ok(present),
-                    Ok(_) => Ok(None),
-                    Err(rejected) => Err(rejected.error),
-                }
-            }
-            Update::CompareExchange { expected: Some(expected), new: None } => {
-                match view.try_remove_if(K::ask(&key), |present| present.read() == expected) {
-                    Ok(old) => Ok(old.map(|old| old.read())),
-                    Err(RemoveIfError::Kept(present)) => Ok(Some(present.read())),
-                    Err(RemoveIfError::Alloc(error)) => Err(error),
-                    Err(_) => unreachable!("there are no other errors"),
-                }
-            }
-            Update::CompareExchange { expected: Some(expected), new } => {
-                match view.compare_exchange(K::ask(&key), &Word(expected), new.map(Word)) {
-                    Ok(old) => Ok(Some(old.read())),
-                    Err(CompareExchangeError::Mismatch { present, .. }) => {
-                        Ok(present.map(|present| present.read()))
-                    }
-                    Err(CompareExchangeError::Alloc(rejected)) => Err(rejected.error),
-                    Err(_) => unreachable!("there are no other errors"),
-                }
-            }
-        }
-    }
-    fn shrink(&self) -> usize {
-        self.map.shrink()
-    }
-}
-
-impl<K: OrdKey + ?Sized, P: Placement, B: Build> Batches for OrdMapped<K, P, B> {}
-
-impl<K: OrdKey + ?Sized, P: Placement, B: Build> AnyMapped<K> for OrdMapped<K, P, B> {
-    fn end(&self, verb: EndVerb) -> Result<Option<(K::Owned, u64)>, AllocError> {
-        let view = self.map.pin();
-        let found = match verb {
-            EndVerb::First => view.first(),
-            EndVerb::Last => view.last(),
-            EndVerb::PopFirst => view.try_pop_first()?,
-            EndVerb::PopLast => view.try_pop_last()?,
-        };
-        Ok(found.map(|(key, value)| (K::own(&key), value.read())))
-    }
-}
-
-impl<K: OrdKey + ?Sized, P: Placement, B: Build> Check for OrdMapped<K, P, B> {
-    fn check(&mut self) -> Result<usize, Violation> {
-        self.map.check()
-    }
-
-    fn reachable(&mut self) -> Result<Vec<(&'static str, usize)>, Violation> {
-        self.map.reachable()
-    }
-
-    fn settle(&mut self) {
-        self.map.settle();
-    }
-}
+index_by_map!(
+    OrdMapped<K: OrdKey, P: Placement, B: Build>,
+    |key| asked: K::ask(&key), put: K::copy(key), own: K::own(&key),
+    |view, expected, new| exchange: view.compare_exchange(K::ask(&key), expected, new).map(Some),
+);
