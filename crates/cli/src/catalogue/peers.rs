@@ -5,6 +5,7 @@ use crate::contender::peers::{
     ArcticMap, Artmap, BtreeMapMutex, BtreeMapRwLock, ConcurrentMap, Congee, CrossbeamSkiplist,
     Ferntree, Masstree, Peer, Recorded, SccTreeIndex, recorded::verify,
 };
+use crate::contender::skipmap::OurSkipMap;
 use crate::drive::keys::BenchKey;
 use crate::drive::subject::Subject;
 use crate::flags::types::{KeyType, Types, ValueType};
@@ -38,6 +39,12 @@ macro_rules! map {
             })
         })
     };
+}
+
+/// `SkipMap`, which is driven as `crossbeam-skiplist` is.
+pub(super) fn skipmap() -> Entry {
+    let entry = map!(OurSkipMap);
+    Entry { name: OurSkipMap::<u64>::NAME.into(), groups: &["ours"], ..entry }
 }
 
 pub(super) fn entries() -> Vec<Entry> {

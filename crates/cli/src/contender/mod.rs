@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `forms` | the forms in which indexes take and return keys |
 //! | `ours` | the indexes of this library, as contenders |
-//! | `map`, `ordmap` | `silvics::Map` and `silvics::OrdMap` as contenders |
+//! | `map`, `ordmap`, `skipmap` | `silvics::Map`, `silvics::OrdMap` and `silvics_skipmap::SkipMap` as contenders |
 //! | `held` | the types by which maps hold keys and values |
 //! | `peers` | the ordered maps of other crates |
 
@@ -19,6 +19,7 @@ pub mod ordmap;
 pub mod ours;
 #[cfg(feature = "peers")]
 pub mod peers;
+pub mod skipmap;
 
 use crate::drive::keys::BenchKey;
 use forms::Lent;

@@ -37,7 +37,10 @@
 //! | `ops.rs`, `scan.rs` | the operations on one key, and on ranges |
 //! | `verbs.rs`, `view.rs`, `owned.rs` | the verbs, and the faces that have them |
 //! | `guard.rs`, `set.rs` | entries that hold a pin; sets |
+//! | `counted/` | entries that are counted, for the crate `silvics-skipmap` |
 
+#[doc(hidden)]
+pub mod counted;
 mod guard;
 mod numbers;
 mod ops;

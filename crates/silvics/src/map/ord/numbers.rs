@@ -1,7 +1,7 @@
 //! Integers in their natural order, as the nodes of a tree have them: numbers of 64 bits in the
 //! same order.
 
-use crate::map::value::{self, inlined};
+use crate::map::value;
 use std::any::TypeId;
 use std::cmp::Ordering;
 use std::marker::PhantomData;
@@ -51,14 +51,14 @@ macro_rules! integers {
     ($($integer:ty: $least:expr;)*) => {
         /// Whether this is a type of integers of at most 64 bits.
         #[inline(always)]
-        pub(super) fn is_number<K: 'static>() -> bool {
-            $(TypeId::of::<K>() == TypeId::of::<$integer>())||*
+        pub(super) fn is_number<K>() -> bool {
+            $(type_of::<K>() == TypeId::of::<$integer>())||*
         }
 
         /// The number of an integer: its distance from the least one of the type.
         #[inline(always)]
-        pub(super) fn number_of<K: 'static>(key: &K) -> u64 {
-            $(if TypeId::of::<K>() == TypeId::of::<$integer>() {
+        pub(super) fn number_of<K>(key: &K) -> u64 {
+            $(if type_of::<K>() == TypeId::of::<$integer>() {
                 // SAFETY: the types are the same.
                 let key = unsafe { *std::ptr::from_ref(key).cast::<$integer>() };
                 return key.wrapping_sub($least) as u64 & MASK >> (64 - <$integer>::BITS);
@@ -68,16 +68,16 @@ macro_rules! integers {
 
         /// The word of the integer that has this number: see `value.rs`.
         #[inline(always)]
-        pub(super) fn word_of<K: 'static>(number: u64) -> u64 {
-            $(if TypeId::of::<K>() == TypeId::of::<$integer>() {
+        pub(super) fn word_of<K>(number: u64) -> u64 {
+            $(if type_of::<K>() == TypeId::of::<$integer>() {
                 return value::word_of::<$integer>((number as $integer).wrapping_add($least));
             })*
             unreachable!("the type is one of integers")
         }
 
         /// The largest number of an integer of this type.
-        fn largest<K: 'static>() -> u64 {
-            $(if TypeId::of::<K>() == TypeId::of::<$integer>() {
+        fn largest<K>() -> u64 {
+            $(if type_of::<K>() == TypeId::of::<$integer>() {
                 return MASK >> (64 - <$integer>::BITS);
             })*
             unreachable!("the type is one of integers")
@@ -87,6 +87,16 @@ macro_rules! integers {
 
 const MASK: u64 = u64::MAX;
 
+/// The integer in a word.
+///
+/// # Safety
+/// The word is the result of [`word_of`] for this type.
+#[inline(always)]
+pub(super) unsafe fn key_in<K>(word: &u64) -> &K {
+    // SAFETY: our contract. No such type is larger than a word or has a greater alignment.
+    unsafe { &*std::ptr::from_ref(word).cast() }
+}
+
 integers! {
     u8: 0; u16: 0; u32: 0; u64: 0; usize: 0;
     i8: i8::MIN; i16: i16::MIN; i32: i32::MIN; i64: i64::MIN; isize: isize::MIN;
@@ -94,7 +104,7 @@ integers! {
 
 /// The type of `T`, with all its lifetimes taken for `'static`.
 #[inline(always)]
-fn type_of<T: ?Sized>() -> TypeId {
+pub(super) fn type_of<T: ?Sized>() -> TypeId {
     trait Typed {
         fn type_of(&self) -> TypeId
         where
@@ -117,11 +127,8 @@ fn type_of<T: ?Sized>() -> TypeId {
 
 /// The place of a value among the numbers of type `K`, which `compare` compares with one.
 #[inline(always)]
-pub(super) fn position<K: 'static, Q: ?Sized>(
-    asked: &Q,
-    compare: impl Fn(&K) -> Ordering,
-) -> Position {
-    if type_of::<Q>() == TypeId::of::<K>() {
+pub(super) fn position<K, Q: ?Sized>(asked: &Q, compare: impl Fn(&K) -> Ordering) -> Position {
+    if type_of::<Q>() == type_of::<K>() {
         // SAFETY: the types are the same, and `K` has no lifetimes: it is a type of integers.
         let number = unsafe { &*std::ptr::from_ref(asked).cast::<K>() };
         return Position::exactly(number_of(number));
@@ -131,11 +138,11 @@ pub(super) fn position<K: 'static, Q: ?Sized>(
 
 /// The place of a value of another type than `K`.
 #[cold]
-fn search<K: 'static>(compare: impl Fn(&K) -> Ordering) -> Position {
+fn search<K>(compare: impl Fn(&K) -> Ordering) -> Position {
     let order = |number: u64| {
         let word = word_of::<K>(number);
         // SAFETY: the word is that of an integer of this type.
-        compare(unsafe { inlined::<K>(&word) })
+        compare(unsafe { key_in::<K>(&word) })
     };
     // All numbers below `low` are smaller than the value, and those above `high` are not.
     let (mut low, mut high) = (0, largest::<K>());
@@ -157,7 +164,7 @@ mod tests {
         for a in keys {
             let word = word_of::<K>(number_of(a));
             // SAFETY: the word is that of an integer of this type.
-            assert_eq!(unsafe { inlined::<K>(&word) }, a);
+            assert_eq!(unsafe { key_in::<K>(&word) }, a);
             assert!(number_of(a) <= largest::<K>());
             let found = search::<K>(|key| key.cmp(a));
             assert_eq!(found.if_exact(), Some(number_of(a)), "{a:?}");

@@ -1,5 +1,6 @@
 //! Orders of keys.
 
+use super::numbers::type_of;
 use std::any::TypeId;
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -235,7 +236,7 @@ where
 
 /// The first eight bytes, with zeros behind a shorter string.
 #[inline]
-fn head_of(bytes: &[u8]) -> u64 {
+pub(super) fn head_of(bytes: &[u8]) -> u64 {
     let mut head = [0; 8];
     let len = bytes.len().min(8);
     head[..len].copy_from_slice(&bytes[..len]);
@@ -246,14 +247,14 @@ macro_rules! texts {
     ($($owned:ty as $borrowed:ty: $bytes:expr;)*) => {
         /// Whether keys of this type are ordered as byte strings.
         #[inline(always)]
-        fn is_text<K: 'static>() -> bool {
-            $(TypeId::of::<K>() == TypeId::of::<$owned>())||*
+        pub(super) fn is_text<K>() -> bool {
+            $(type_of::<K>() == TypeId::of::<$owned>())||*
         }
 
         /// The bytes of a key that is ordered as a byte string.
         #[inline(always)]
-        fn bytes_of<K: 'static>(key: &K) -> Option<&[u8]> {
-            $(if TypeId::of::<K>() == TypeId::of::<$owned>() {
+        pub(super) fn bytes_of<K>(key: &K) -> Option<&[u8]> {
+            $(if type_of::<K>() == TypeId::of::<$owned>() {
                 // SAFETY: the types are the same.
                 let key: &$owned = unsafe { &*std::ptr::from_ref(key).cast() };
                 let bytes: fn(&$borrowed) -> &[u8] = $bytes;
@@ -277,10 +278,10 @@ texts! {
 
 /// The bytes of a form that such a key can borrow as.
 #[inline(always)]
-fn borrowed_bytes_of<Q: ?Sized + 'static>(asked: &Q) -> Option<&[u8]> {
+pub(super) fn borrowed_bytes_of<Q: ?Sized>(asked: &Q) -> Option<&[u8]> {
     macro_rules! one_of {
         ($($form:ty: $bytes:expr;)*) => {
-            $(if TypeId::of::<Q>() == TypeId::of::<$form>() {
+            $(if type_of::<Q>() == TypeId::of::<$form>() {
                 // SAFETY: the types are the same, so that a reference to one is one to the other.
                 let asked: &$form = unsafe { std::mem::transmute_copy(&asked) };
                 let bytes: for<'b> fn(&'b $form) -> &'b [u8] = $bytes;

@@ -15,10 +15,31 @@ use std::cmp::Ordering;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// Keys of type `K` in the order of `C`. Slots have heads of type `H`.
-pub(super) struct ByOrder<K, C, P, H>(PhantomData<(K, C, P, H)>);
+/// Keys of type `K` in the order of `C`, in a memory of type `M`. Slots have heads of type `H`.
+pub(super) struct ByOrder<K, C, M, H>(PhantomData<(K, C, M, H)>);
 
-impl<K, C, P, H> private::Sealed for ByOrder<K, C, P, H> {}
+impl<K, C, M, H> private::Sealed for ByOrder<K, C, M, H> {}
+
+/// The memory of keys.
+pub(super) trait KeyMemory: Send + Sync + 'static {
+    /// Whether entries have values beside their keys.
+    const HAS_VALUES: bool;
+
+    /// Retires a key. The caller may hold a lock.
+    ///
+    /// # Safety
+    /// No new reader can reach the key. It is retired once, under a guard of the map's domain.
+    unsafe fn retire_only(&self, word: u64, guard: &Guard);
+}
+
+impl<K: Value, P: Placement> KeyMemory for Values<K, P> {
+    const HAS_VALUES: bool = true;
+
+    unsafe fn retire_only(&self, word: u64, guard: &Guard) {
+        // SAFETY: our contract.
+        unsafe { Values::retire_only(self, word, guard) };
+    }
+}
 
 /// A head as a slot has it: a number, or nothing.
 pub(super) trait Head: Copy + PartialEq + Send + Sync + 'static {
@@ -83,6 +104,12 @@ impl<H: Head> Slot<H> {
     #[inline(always)]
     pub(super) fn new(head: u64, word: u64) -> Self {
         Self { head: H::of(head), word }
+    }
+
+    /// The head of the key, or zero if slots have none.
+    #[inline(always)]
+    pub(super) fn head(self) -> u64 {
+        self.head.get()
     }
 }
 
@@ -158,21 +185,22 @@ impl<'k, K, C> Probe<'k, K, C> {
     ///
     /// # Safety
     /// The key stays readable while the probe is used.
-    pub(super) unsafe fn of_key<P: Placement>(head: u64, word: u64, held: &'k Keys<K, C, P>) -> Self
-    where
-        K: Value,
-    {
-        Self { head: Some(head), against: Against::Key(&held.order, word), memo: None }
+    pub(super) unsafe fn of_key<M>(
+        head: u64,
+        word: u64,
+        held: &'k Keys<C, M>,
+        memo: Option<&'k Memo>,
+    ) -> Self {
+        Self { head: Some(head), against: Against::Key(&held.order, word), memo }
     }
 
     /// A value of the caller, which `compare` compares with a key. Its head may be unknown.
-    pub(super) fn asked(head: Option<u64>, compare: &'k dyn Fn(&K) -> Ordering) -> Self {
-        Self { head, against: Against::Asked(compare), memo: None }
-    }
-
-    /// The same key, for calls that remember comparisons.
-    pub(super) fn remembering(self, memo: &'k Memo) -> Self {
-        Self { memo: Some(memo), ..self }
+    pub(super) fn asked(
+        head: Option<u64>,
+        compare: &'k dyn Fn(&K) -> Ordering,
+        memo: Option<&'k Memo>,
+    ) -> Self {
+        Self { head, against: Against::Asked(compare), memo }
     }
 
     /// Notes that a search begins that may change the map.
@@ -201,24 +229,25 @@ impl<'k, K, C> Probe<'k, K, C> {
 }
 
 /// The order of the keys of a map, and the keys themselves.
-pub(super) struct Keys<K: Value, C, P: Placement> {
+pub(super) struct Keys<C, M> {
     pub(super) order: C,
-    pub(super) keys: Values<K, P>,
+    pub(super) keys: M,
 }
 
-impl<K: Value, C: Comparator<K>, P: Placement, H: Head> Slots for ByOrder<K, C, P, H> {
+impl<K: Value, C: Comparator<K>, M: KeyMemory, H: Head> Slots for ByOrder<K, C, M, H> {
     type Slot = Slot<H>;
     type Place = Place<H>;
     type Probe<'k> = Probe<'k, K, C>;
     type New<'k> = Slot<H>;
-    type Order = Keys<K, C, P>;
+    type Order = Keys<C, M>;
     const HAS_OBJECTS: bool = false;
     const BOUNDS_ARE_ENTRIES: bool = true;
+    const HAS_VALUES: bool = M::HAS_VALUES;
 
     #[inline]
     unsafe fn probe_slot(slot: Slot<H>, keys: &Self::Order) -> Probe<'_, K, C> {
         // SAFETY: our contract.
-        unsafe { Probe::of_key(slot.head.get(), slot.word, keys) }
+        unsafe { Probe::of_key(slot.head.get(), slot.word, keys, None) }
     }
 
     fn place(slot: Slot<H>) -> Place<H> {

@@ -13,7 +13,7 @@ use crate::domain::{Domain, Guard, Under};
 use crate::error::{AllocError, Violation};
 use crate::frame::{Frame, See};
 use crate::lfca::{self, Lfca, from_bound};
-use crate::map::value::{Draft, Value, ValueRef, Values, inlined};
+use crate::map::value::{Draft, Value, ValueRef, Values};
 use crate::memory::Memory;
 use crate::update::Update;
 use silvics_pool::Placement;
@@ -23,12 +23,15 @@ use std::ops::Bound;
 /// An entry: the word of its key, and that of its value.
 pub(super) type Words = (u64, u64);
 
+/// Keys in slots of their own.
+type Keyed<K, C, P, H> = ByOrder<K, C, Values<K, P>, H>;
+
 /// See the [module](self).
 #[allow(clippy::large_enum_variant)] // a map has one of them for its life
 pub(super) enum Tree<K: Value, C: Comparator<K>, P: Placement, B: Build> {
     Numbers(Lfca<u64, P, B>, C),
-    Headed(Lfca<ByOrder<K, C, P, u64>, P, B>),
-    Plain(Lfca<ByOrder<K, C, P, ()>, P, B>),
+    Headed(Lfca<Keyed<K, C, P, u64>, P, B>),
+    Plain(Lfca<Keyed<K, C, P, ()>, P, B>),
 }
 
 /// Whether nodes have the keys themselves. The compiler evaluates it.
@@ -59,14 +62,14 @@ impl<'q, K, C> Asked<'q, K, C> {
     fn position(&self) -> Position {
         match self {
             Self::Number(position) => *position,
-            Self::Key(_) => unreachable!("as `with_asked` has made it"),
+            Self::Key(_) => unreachable!("as `asking` has made it"),
         }
     }
 
     fn probe(&self) -> Probe<'q, K, C> {
         match self {
             Self::Key(probe) => *probe,
-            Self::Number(_) => unreachable!("as `with_asked` has made it"),
+            Self::Number(_) => unreachable!("as `asking` has made it"),
         }
     }
 }
@@ -94,7 +97,7 @@ impl<K: Value, P: Placement> New<'_, K, P> {
             Self::Number(number) => {
                 let word = numbers::word_of::<K>(number);
                 // SAFETY: the word is that of an integer of this type, which is `Copy`.
-                unsafe { std::ptr::from_ref(inlined::<K>(&word)).read() }
+                unsafe { std::ptr::from_ref(numbers::key_in::<K>(&word)).read() }
             }
             Self::Key(draft, _) => draft.into_value(),
         }
@@ -135,7 +138,7 @@ impl<K: Value, C: Comparator<K>, P: Placement, B: Build> Tree<K, C, P, B> {
 
     /// The order and the keys, unless nodes have the keys.
     #[inline(always)]
-    fn held(&self) -> Option<&Keys<K, C, P>> {
+    fn held(&self) -> Option<&Keys<C, Values<K, P>>> {
         with!(self, _tree => None, tree => Some(&tree.order))
     }
 
@@ -158,11 +161,37 @@ impl<K: Value, C: Comparator<K>, P: Placement, B: Build> Tree<K, C, P, B> {
         }
     }
 
-    /// Calls `then` with what a search needs of a value that stands for a key.
+    /// Calls `then` with what one search needs of a value that stands for a key.
     #[inline(always)]
     pub(super) fn with_asked<Q: ?Sized, R>(
         &self,
         asked: &Q,
+        then: impl FnOnce(&Asked<'_, K, C>) -> R,
+    ) -> R
+    where
+        C: Compares<K, Q>,
+    {
+        self.asking(asked, None, then)
+    }
+
+    /// Calls `then` with what repeated searches need of a value that stands for a key.
+    #[inline(always)]
+    pub(super) fn with_remembered<Q: ?Sized, R>(
+        &self,
+        asked: &Q,
+        then: impl FnOnce(&Asked<'_, K, C>) -> R,
+    ) -> R
+    where
+        C: Compares<K, Q>,
+    {
+        self.asking(asked, Some(&Memo::default()), then)
+    }
+
+    #[inline(always)]
+    fn asking<Q: ?Sized, R>(
+        &self,
+        asked: &Q,
+        memo: Option<&Memo>,
         then: impl FnOnce(&Asked<'_, K, C>) -> R,
     ) -> R
     where
@@ -173,8 +202,7 @@ impl<K: Value, C: Comparator<K>, P: Placement, B: Build> Tree<K, C, P, B> {
         if are_numbers::<K, C>() {
             return then(&Asked::Number(numbers::position::<K, Q>(asked, compare)));
         }
-        let memo = Memo::default();
-        then(&Asked::Key(Probe::asked(order.head_of(asked), &compare).remembering(&memo)))
+        then(&Asked::Key(Probe::asked(order.head_of(asked), &compare, memo)))
     }
 
     /// Moves a key into its place, before it is inserted.
@@ -202,8 +230,7 @@ impl<K: Value, C: Comparator<K>, P: Placement, B: Build> Tree<K, C, P, B> {
         };
         let head = held.order.head(&key);
         // SAFETY: our contract: likewise.
-        let probe = unsafe { Probe::of_key(head, word, held) };
-        then(&Asked::Key(probe.remembering(memo)))
+        then(&Asked::Key(unsafe { Probe::of_key(head, word, held, Some(memo)) }))
     }
 
     /// Calls `then` with what a search needs of a new key.
@@ -215,9 +242,9 @@ impl<K: Value, C: Comparator<K>, P: Placement, B: Build> Tree<K, C, P, B> {
     ) -> R {
         match (new, self.held()) {
             (New::Key(draft, head), Some(held)) => {
+                let memo = Memo::default();
                 // SAFETY: the draft lives as long as the call.
-                let probe = unsafe { Probe::of_key(*head, draft.word(), held) };
-                then(&Asked::Key(probe.remembering(&Memo::default())))
+                then(&Asked::Key(unsafe { Probe::of_key(*head, draft.word(), held, Some(&memo)) }))
             }
             (New::Number(number), None) => then(&Asked::Number(Position::exactly(*number))),
             _ => unreachable!("as `draft` has made it"),
@@ -356,8 +383,8 @@ impl<K: Value, C: Comparator<K>, P: Placement, B: Build> Tree<K, C, P, B> {
 #[allow(clippy::large_enum_variant)] // a scan is one of them for its life
 pub(super) enum Scan<'g, K: Value, C: Comparator<K>, P: Placement, B: Build, const DESCENDS: bool> {
     Numbers(lfca::Scan<'g, u64, P, B, DESCENDS>),
-    Headed(lfca::Scan<'g, ByOrder<K, C, P, u64>, P, B, DESCENDS>),
-    Plain(lfca::Scan<'g, ByOrder<K, C, P, ()>, P, B, DESCENDS>),
+    Headed(lfca::Scan<'g, Keyed<K, C, P, u64>, P, B, DESCENDS>),
+    Plain(lfca::Scan<'g, Keyed<K, C, P, ()>, P, B, DESCENDS>),
 }
 
 /// The two ends of a scan, in its direction.
