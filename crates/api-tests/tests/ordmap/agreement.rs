@@ -386,3 +386,24 @@ fn sets_have_keys_alone() {
     assert_eq!(set.check(), Ok(1));
     assert!(format!("{:?}", set.pin()).contains('b'));
 }
+
+/// Leaves of high containers become empty one after the other, because their neighbours are full:
+/// also the first ones below their node, whose first entry is a bound of the nodes above.
+#[test]
+fn first_leaves_of_inner_nodes_vanish() {
+    let keys = if cfg!(miri) { 3000 } else { 12_000 };
+    let mut map: Map<u64, u64, _, Adaptive> = map(|a: &u64, b: &u64| a.cmp(b));
+    for n in 0..keys {
+        map.insert(n, n);
+    }
+    let (first, last) = (keys / 4, keys - keys / 4);
+    for n in first..last {
+        assert_eq!(map.remove(&n).map(|value| *value), Some(n));
+        if n % 20 == 0 {
+            assert_eq!(map.check(), Ok((keys - 1 - (n - first)) as usize));
+        }
+        for near in [first - 1, n + 1] {
+            assert_eq!(map.get(&near).map(|value| *value), Some(near));
+        }
+    }
+}

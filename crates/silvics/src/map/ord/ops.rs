@@ -211,7 +211,7 @@ impl<K: Value, V: Value, C: Comparator<K>, P: Placement, B: Build> OrdMap<K, V, 
         let at = |asked: &Asked<'_, K, C>| {
             operation(At { tree: &self.tree, asked, new: None, guard: pin.guard })
         };
-        self.tree.with_asked(key, at)
+        self.tree.with_remembered(key, at)
     }
 
     #[inline(always)]
@@ -239,7 +239,7 @@ impl<K: Value, V: Value, C: Comparator<K>, P: Placement, B: Build> OrdMap<K, V, 
         let remove = |asked: &Asked<'_, K, C>| {
             self.tree.update(asked, None, None, Update::Remove, pin.guard)
         };
-        let removed = self.tree.with_asked(key, remove)?;
+        let removed = self.tree.with_remembered(key, remove)?;
         Ok(removed.map(|removed| self.popped(removed, pin)))
     }
 

@@ -1,7 +1,7 @@
 //! A map of any order with a pin that may move from thread to thread.
 
 use super::order::{Comparator, Compares};
-use super::scan::Range;
+use super::scan::{Range, iterators};
 use super::verbs::{entry_verbs, point_verbs};
 use super::{Entry, OrdMap};
 use crate::ca::build::Build;
@@ -150,48 +150,6 @@ impl<K: Value, V: Value, C: Comparator<K>, P: Placement, B: Build, Q: ?Sized, R>
     }
 }
 
-impl<'g, K, V, C, P, B, Q, R> Iterator for OwnedRange<'g, K, V, C, P, B, Q, R>
-where
-    K: Value,
-    V: Value,
-    C: Compares<K, Q>,
-    P: Placement,
-    B: Build,
-    Q: ?Sized,
-    R: RangeBounds<Q>,
-{
-    type Item = Entry<'g, K, V>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        self.0.next()
-    }
-}
-
-impl<K, V, C, P, B, Q, R> DoubleEndedIterator for OwnedRange<'_, K, V, C, P, B, Q, R>
-where
-    K: Value,
-    V: Value,
-    C: Compares<K, Q>,
-    P: Placement,
-    B: Build,
-    Q: ?Sized,
-    R: RangeBounds<Q>,
-{
-    #[inline]
-    fn next_back(&mut self) -> Option<Self::Item> {
-        self.0.next_back()
-    }
-}
-
-impl<K, V, C, P, B, Q, R> FusedIterator for OwnedRange<'_, K, V, C, P, B, Q, R>
-where
-    K: Value,
-    V: Value,
-    C: Compares<K, Q>,
-    P: Placement,
-    B: Build,
-    Q: ?Sized,
-    R: RangeBounds<Q>,
-{
-}
+iterators!(
+    OwnedRange<K, V>, Entry<'g, K, V>, |this| next: this.0.next(), back: this.0.next_back(),
+);

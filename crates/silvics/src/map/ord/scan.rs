@@ -96,7 +96,17 @@ struct Meeting<'g, K: Value, C: Comparator<K>, P: Placement, B: Build> {
 /// A scan of an [`OrdView`](super::OrdView), with the guarantee of
 /// [`OrdView::range`](super::OrdView::range).
 ///
-/// A range descends into the map when its first entry is taken from either end.
+/// A range descends into the map when its first entry is taken from either end. It stays on the
+/// thread of its view.
+///
+/// ```compile_fail,E0277
+/// let map: silvics::OrdMap<String, u64> = silvics::OrdMap::new();
+/// let view = map.pin();
+/// let range = view.iter();
+/// std::thread::scope(|scope| {
+///     scope.spawn(move || range.count());
+/// });
+/// ```
 pub struct Range<
     'g,
     K: Value,
@@ -235,55 +245,77 @@ where
     }
 }
 
-impl<'g, K, V, C, P, B, Q, R> Iterator for Range<'g, K, V, C, P, B, Q, R>
-where
-    K: Value,
-    V: Value,
-    C: Compares<K, Q>,
-    P: Placement,
-    B: Build,
-    Q: ?Sized,
-    R: RangeBounds<Q>,
-{
-    type Item = Entry<'g, K, V>;
+/// Implements the iterators of a range, whose entries come from the front by `next`, and from the
+/// back by `back`.
+macro_rules! iterators {
+    (
+        $range:ident<$K:ident $(, $V:ident)?>, $Item:ty,
+        |$this:ident| next: $next:expr, back: $back:expr $(,)?
+    ) => {
+        impl<'g, $K, $($V,)? C, P, B, Q, R> Iterator for $range<'g, $K, $($V,)? C, P, B, Q, R>
+        where
+            $K: Value,
+            $($V: Value,)?
+            C: Compares<$K, Q>,
+            P: Placement,
+            B: Build,
+            Q: ?Sized,
+            R: RangeBounds<Q>,
+        {
+            type Item = $Item;
 
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        let words = self.next_words::<false>()?;
-        // SAFETY: the entry was read under the guard.
-        Some(unsafe { OrdMap::<K, V, C, P, B>::entry_of(words) })
-    }
+            #[inline]
+            fn next(&mut self) -> Option<$Item> {
+                let $this = self;
+                $next
+            }
+        }
+
+        impl<'g, $K, $($V,)? C, P, B, Q, R> DoubleEndedIterator
+            for $range<'g, $K, $($V,)? C, P, B, Q, R>
+        where
+            $K: Value,
+            $($V: Value,)?
+            C: Compares<$K, Q>,
+            P: Placement,
+            B: Build,
+            Q: ?Sized,
+            R: RangeBounds<Q>,
+        {
+            #[inline]
+            fn next_back(&mut self) -> Option<$Item> {
+                let $this = self;
+                $back
+            }
+        }
+
+        impl<$K, $($V,)? C, P, B, Q, R> FusedIterator for $range<'_, $K, $($V,)? C, P, B, Q, R>
+        where
+            $K: Value,
+            $($V: Value,)?
+            C: Compares<$K, Q>,
+            P: Placement,
+            B: Build,
+            Q: ?Sized,
+            R: RangeBounds<Q>,
+        {
+        }
+    };
 }
 
-impl<K, V, C, P, B, Q, R> DoubleEndedIterator for Range<'_, K, V, C, P, B, Q, R>
-where
-    K: Value,
-    V: Value,
-    C: Compares<K, Q>,
-    P: Placement,
-    B: Build,
-    Q: ?Sized,
-    R: RangeBounds<Q>,
-{
-    #[inline]
-    fn next_back(&mut self) -> Option<Self::Item> {
-        let words = self.next_words::<true>()?;
-        // SAFETY: the entry was read under the guard.
-        Some(unsafe { OrdMap::<K, V, C, P, B>::entry_of(words) })
-    }
-}
+pub(super) use iterators;
 
-impl<K, V, C, P, B, Q, R> FusedIterator for Range<'_, K, V, C, P, B, Q, R>
-where
-    K: Value,
-    V: Value,
-    C: Compares<K, Q>,
-    P: Placement,
-    B: Build,
-    Q: ?Sized,
-    R: RangeBounds<Q>,
-{
-}
+iterators!(
+    Range<K, V>, Entry<'g, K, V>,
+    // SAFETY: the entry was read under the guard.
+    |this| next: this.next_words::<false>().map(|words| unsafe {
+        OrdMap::<K, V, C, P, B>::entry_of(words)
+    }),
+    // SAFETY: likewise.
+    back: this.next_words::<true>().map(|words| unsafe {
+        OrdMap::<K, V, C, P, B>::entry_of(words)
+    }),
+);
 
 impl<K: Value, V: Value, C: Comparator<K>, P: Placement, B: Build> OrdMap<K, V, C, P, B> {
     /// Calls `then` with a bound as a search takes it.

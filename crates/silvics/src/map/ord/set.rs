@@ -1,7 +1,7 @@
 //! Sets of keys in any order.
 
 use super::order::{Comparator, Compares, Natural};
-use super::scan::Range;
+use super::scan::{Range, iterators};
 use super::{EntryGuard, OrdMap, OrdView};
 use crate::ca::build::{Adaptive, Build};
 use crate::error::{AllocError, Violation};
@@ -10,6 +10,7 @@ use crate::map::value::{Value, ValueRef};
 use crate::map::{Memory, Rejected, TryInsertError};
 use silvics_pool::{Placement, Pooled};
 use std::fmt;
+use std::iter::FusedIterator;
 use std::ops::{Bound, Deref, RangeBounds, RangeFull};
 
 /// A concurrent set of keys in any order: an [`OrdMap`] without values, whose docs apply.
@@ -364,34 +365,7 @@ impl<T: Value, C: Comparator<T>, P: Placement, B: Build, Q: ?Sized, R> fmt::Debu
     }
 }
 
-impl<'g, T, C, P, B, Q, R> Iterator for SetRange<'g, T, C, P, B, Q, R>
-where
-    T: Value,
-    C: Compares<T, Q>,
-    P: Placement,
-    B: Build,
-    Q: ?Sized,
-    R: RangeBounds<Q>,
-{
-    type Item = ValueRef<'g, T>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        self.0.next().map(|(key, _)| key)
-    }
-}
-
-impl<T, C, P, B, Q, R> DoubleEndedIterator for SetRange<'_, T, C, P, B, Q, R>
-where
-    T: Value,
-    C: Compares<T, Q>,
-    P: Placement,
-    B: Build,
-    Q: ?Sized,
-    R: RangeBounds<Q>,
-{
-    #[inline]
-    fn next_back(&mut self) -> Option<Self::Item> {
-        self.0.next_back().map(|(key, _)| key)
-    }
-}
+iterators!(
+    SetRange<T>, ValueRef<'g, T>,
+    |this| next: this.0.next().map(|(key, _)| key), back: this.0.next_back().map(|(key, _)| key),
+);
