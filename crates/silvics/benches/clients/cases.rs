@@ -4,7 +4,7 @@ use crate::measure::Figures;
 use crate::memtable::{self, Version, shared_value};
 use crate::{scans, small};
 use crossbeam_skiplist::SkipMap;
-use silvics::Map;
+use silvics::{Map, OrdMap};
 use std::collections::HashMap;
 use std::process::Command;
 use std::sync::Arc;
@@ -32,8 +32,11 @@ const CASES: [&str; 12] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Side {
     Map,
+    OrdMap,
     SkipMap,
 }
+
+const SIDES: [Side; 3] = [Side::Map, Side::OrdMap, Side::SkipMap];
 
 /// The divisor of all sizes.
 #[derive(Clone, Copy)]
@@ -57,6 +60,7 @@ pub(crate) fn run(arguments: &[String]) {
     let scale = Scale { divisor: divisor.parse().expect("a number") };
     let figures = match side.as_str() {
         "Map" => of_map(case, scale),
+        "OrdMap" => of_ord_map(case, scale),
         _ => of_skip_map(case, scale),
     };
     for (name, figure) in figures {
@@ -87,6 +91,18 @@ fn of_map(case: &str, Scale { divisor }: Scale) -> Figures {
     }
 }
 
+fn of_ord_map(case: &str, Scale { divisor }: Scale) -> Figures {
+    let versions = VERSIONS / divisor;
+    match case {
+        "integers" => small::integers::<OrdMap<u64, u64>>(10_000 / divisor),
+        "empty" => small::empty::<OrdMap<u64, u64>>(10_000 / divisor),
+        "strings" => small::strings::<OrdMap<String, String>>(1000 / divisor),
+        "lives 1" => memtable::lives::<OrdMap<Version, Arc<[u8]>>>(1, versions),
+        "lives 2" => memtable::lives::<OrdMap<Version, Arc<[u8]>>>(2, versions),
+        _ => Figures::new(), // the trees of maps are the same
+    }
+}
+
 fn of_skip_map(case: &str, Scale { divisor }: Scale) -> Figures {
     let versions = VERSIONS / divisor;
     match case {
@@ -105,14 +121,15 @@ fn of_skip_map(case: &str, Scale { divisor }: Scale) -> Figures {
     }
 }
 
-/// Runs all cases of both sides in turn, each in a process of its own.
+/// Runs all cases of all sides in turn, each in a process of its own.
 pub(crate) fn measure(scale: Scale, rounds: usize) -> Results {
     let this = std::env::current_exe().expect("the path of this program");
     let mut results = Results::new();
     for round in 0..rounds {
         for case in CASES {
-            let sides = [Side::Map, Side::SkipMap];
-            for side in if round % 2 == 0 { sides } else { [sides[1], sides[0]] } {
+            let mut sides = SIDES;
+            sides.rotate_left(round % SIDES.len());
+            for side in sides {
                 let arguments = [CHILD, case, &format!("{side:?}"), &scale.divisor.to_string()];
                 let output = Command::new(&this).args(arguments).output().expect("it starts");
                 let errors = String::from_utf8_lossy(&output.stderr);

@@ -6,7 +6,7 @@
 use crate::measure::{Figures, named, peak, resident, timed};
 use crossbeam_skiplist::SkipMap;
 use silvics::map::Value;
-use silvics::{Key, Map};
+use silvics::{Key, Map, OrdMap};
 use std::ops::Bound::Included;
 use std::ops::Range;
 use std::sync::{Arc, Barrier};
@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Instant;
 
 /// A version of a user key, the newest one first. The derive also implements `Ord`, by which the
-/// skip list sorts.
+/// skip list and `OrdMap` sort.
 #[derive(Key, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Version {
     pub(crate) user: Box<[u8]>,
@@ -64,6 +64,17 @@ impl<V: Value> Memtable<V> for Map<Version, V> {
         let view = self.pin();
         let (found, value) = view.lower_bound(Included(key))?;
         (*found.user == *key.user).then(|| read(found.sequence, &value))
+    }
+}
+
+impl<V: Value> Memtable<V> for OrdMap<Version, V> {
+    fn put(&self, user: &[u8], sequence: u64, value: V) {
+        self.insert(Version { user: user.into(), sequence }, value);
+    }
+    fn seen<R>(&self, key: &Version, read: impl FnOnce(u64, &V) -> R) -> Option<R> {
+        let view = self.pin();
+        let (found, value) = view.lower_bound(Included(key))?;
+        (found.user == key.user).then(|| read(found.sequence, &value))
     }
 }
 

@@ -68,9 +68,14 @@ struct Row {
     goal: Goal,
 }
 
-/// A row of a figure that both sides have.
+/// A row of a figure that `Map` and `SkipMap` have.
 fn row(label: &'static str, unit: Unit, case: &'static str, name: &'static str, goal: Goal) -> Row {
     Row { label, unit, ours: (case, Side::Map, name), beside: (case, Side::SkipMap, name), goal }
+}
+
+/// A row of a figure that `OrdMap` and `SkipMap` have.
+fn ordered(label: &'static str, unit: Unit, case: &'static str, name: &'static str) -> Row {
+    Row { ours: (case, Side::OrdMap, name), ..row(label, unit, case, name, Goal::None) }
 }
 
 /// A row of a kind of scan, beside the iterator of a view.
@@ -130,6 +135,24 @@ fn clients() -> Vec<Row> {
     ]
 }
 
+fn of_ord_map() -> Vec<Row> {
+    use Unit::{Bytes, Kilobytes, Megabytes, Microseconds, Milliseconds, Rate};
+    vec![
+        ordered("10 000 maps × 10 integers: each", Kilobytes, "integers", "bytes"),
+        ordered("make and fill one", Microseconds, "integers", "create"),
+        ordered("10 000 empty maps: each", Bytes, "empty", "bytes"),
+        ordered("1000 maps × 100 strings: each", Kilobytes, "strings", "bytes"),
+        ordered("make and fill one", Microseconds, "strings", "create"),
+        ordered("memtable, 1 thread: insert", Rate, "lives 1", "insert"),
+        ordered("memtable, 1 thread: get", Rate, "lives 1", "get"),
+        ordered("memtable, 2 threads: insert", Rate, "lives 2", "insert"),
+        ordered("memtable, 2 threads: get", Rate, "lives 2", "get"),
+        ordered("memtable: drop", Milliseconds, "lives 1", "drop"),
+        ordered("memtable: peak memory", Megabytes, "lives 1", "peak"),
+        ordered("memtable: memory when full", Megabytes, "lives 1", "held"),
+    ]
+}
+
 fn scans() -> Vec<Row> {
     use Goal::Times;
     let (short, whole, reverse) = ("short view", "whole view", "whole reverse view");
@@ -152,10 +175,12 @@ fn scans() -> Vec<Row> {
     ]
 }
 
-/// Both tables, in Markdown.
+/// The tables, in Markdown.
 pub(crate) fn tables(results: &Results) -> String {
     let mut text = String::new();
     table(&mut text, "| figure | `Map` | `SkipMap` | ratio | goal |", &clients(), results);
+    text.push('\n');
+    table(&mut text, "| figure | `OrdMap` | `SkipMap` | ratio | goal |", &of_ord_map(), results);
     text.push('\n');
     table(&mut text, "| scan | its rate | view's iterator | ratio | goal |", &scans(), results);
     text

@@ -3,7 +3,7 @@
 use crate::measure::{Figures, named, resident, resident_trimmed, timed};
 use crossbeam_skiplist::SkipMap;
 use silvics::map::Value;
-use silvics::{Key, Map};
+use silvics::{Key, Map, OrdMap};
 use std::sync::{Barrier, OnceLock};
 use std::thread;
 
@@ -16,6 +16,20 @@ pub(crate) trait Client<K, V>: Default + Send + Sync + 'static {
 }
 
 impl<K: Key, V: Value> Client<K, V> for Map<K, V> {
+    fn put(&self, key: K, value: V) {
+        self.insert(key, value);
+    }
+    fn count(&self) -> usize {
+        self.len()
+    }
+    fn empty(&self) {
+        self.clear();
+        self.flush();
+        self.shrink();
+    }
+}
+
+impl<K: Value + Ord, V: Value> Client<K, V> for OrdMap<K, V> {
     fn put(&self, key: K, value: V) {
         self.insert(key, value);
     }
