@@ -475,6 +475,9 @@ impl<const GROUPS: usize, const GROUP: usize, const MAG: usize> Core<GROUPS, GRO
         if self.is_source {
             populate(granule.wrapping_add(index * bytes), bytes);
         }
+        if let Some(small) = &self.small {
+            small.opened_slab(bytes);
+        }
         let Class { size, words, .. } = *self.class(class);
         let bitmap = if words > self.words { words * size_of::<AtomicU64>() } else { 0 };
         let end = (index + 1) * bytes;

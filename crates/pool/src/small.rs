@@ -47,6 +47,7 @@
 //! |---|---|---|---|---|
 //! | `taken` | all | Relaxed | – | a count; a stale one makes the core some slots later |
 //! | `uses` | load, store | Relaxed | – | likewise: threads may overwrite each other's counts |
+//! | `opened` | all | Relaxed | – | a count of bytes that says when to make a core |
 //! | `pools` | all | Relaxed | – | numbers; an index that has first objects makes its pools on one thread |
 //! | `alive` | all | Relaxed | – | a stale count keeps a dropped pool's slots for longer |
 //! | `Source::returned` | all | Relaxed | – | a count of bytes that says when to look at the source |
@@ -82,7 +83,7 @@ const fn small_bytes(bytes: usize) -> usize {
     if bytes < 128 { 8 << 10 } else { 32 << 10 }
 }
 /// A pool of a few objects that come and go also makes its core: when it has allocated this many
-/// small slots, and its index, or all indexes of its budget, hold this many bytes. They are then
+/// small slots, and the other pools of its index have opened slabs of this many bytes. These are
 /// far more than the slab that the core takes.
 const MANY_USES: u32 = 1024;
 const LARGE_INDEX: usize = 512 << 10;
@@ -128,6 +129,8 @@ pub struct SmallObjects {
     pools: AtomicU32,
     /// The number of pools that have not been dropped.
     alive: AtomicU32,
+    /// The bytes of the slabs that the cores of the pools have opened so far.
+    opened: AtomicUsize,
     list: Mutex<List>,
 }
 
@@ -140,8 +143,8 @@ impl fmt::Debug for SmallObjects {
 impl SmallObjects {
     /// No objects yet, for pools with these settings.
     pub(crate) fn new(config: Config) -> Self {
-        let (pools, alive) = Default::default();
-        Self { config, pools, alive, list: Mutex::default() }
+        let (pools, alive, opened) = Default::default();
+        Self { config, pools, alive, opened, list: Mutex::default() }
     }
 
     /// The small objects of an index that makes its pools later: see
@@ -156,6 +159,11 @@ impl SmallObjects {
     /// Returns the number of bytes. Indexes do this by themselves from time to time.
     pub fn trim() -> usize {
         SOURCE.core.shrink()
+    }
+
+    /// Notes that a core of the index has opened a slab.
+    pub(crate) fn opened_slab(&self, bytes: usize) {
+        self.opened.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// The budget of the index.

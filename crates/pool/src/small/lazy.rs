@@ -34,8 +34,8 @@ impl Small {
     fn has_room(&self, bytes: usize) -> bool {
         let taken = self.taken.load(Ordering::Relaxed) as usize;
         let is_used_much = || {
-            let held = self.objects.config.budget.held();
-            self.uses.load(Ordering::Relaxed) >= MANY_USES && held >= LARGE_INDEX
+            self.uses.load(Ordering::Relaxed) >= MANY_USES
+                && self.objects.opened.load(Ordering::Relaxed) >= LARGE_INDEX
         };
         taken + bytes <= small_bytes(bytes) && !is_used_much()
     }
