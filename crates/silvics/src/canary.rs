@@ -164,6 +164,14 @@ canaries! {
     SnapshotNotValidated "snapshot-not-validated";
     /// A removal of the first entry passes empty base nodes without joining them.
     PopsBehindEmpty "pops-behind-empty";
+    /// A removal retires its key without asking whether a route node has it.
+    HeldKeyRetired "held-key-retired";
+    /// A split notes that its route node has a key when the route node is already linked.
+    KeyHeldLate "key-held-late";
+    /// A join forgets that its route node had a key whose entry is removed.
+    HeldKeyForgotten "held-key-forgotten";
+    /// A bound stays the key of an entry that is not the first one below it any more.
+    OldFirstEntry "old-first-entry";
 
     "blocks":
     /// A block is copied before updates are kept out. A value that is written in between is not in

@@ -6,9 +6,9 @@ mod scenarios;
 
 use scenarios::{
     ADAPTING, ADAPTING_ENDS, ADAPTING_RANGES, ADAPTING_UPDATES, BATCHES, BLOCK_ENDS, BLOCKS,
-    CHAINS, COMMON, COPIES, ENDS, FLAGS, HOT, JOINS, LATE_HELPERS, LOCKED_EDGES, NODES, ORDERINGS,
-    PROMOTIONS, RELOCATIONS, RESERVATIONS, ROOTS, ROTATIONS, SCANS, SUCCESSIONS, TOWERS, TURNS,
-    WORD_ENDS, WORDS, reorganizing,
+    CHAINS, COMMON, COPIES, ENDS, FLAGS, HELD_KEYS, HOT, JOINS, LATE_HELPERS, LOCKED_EDGES, NODES,
+    ORDERINGS, PROMOTIONS, RELOCATIONS, RESERVATIONS, ROOTS, ROTATIONS, SCANS, SUCCESSIONS, TOWERS,
+    TURNS, WORD_ENDS, WORDS, reorganizing,
 };
 use silvics::art::hot::Sampled;
 use silvics::bst::natarajan::build::Collocated;
@@ -21,6 +21,7 @@ use silvics::{
     LfcaTree, NatarajanTree, RamachandranTree, SkipList, TicketTree, WordTree,
 };
 use silvics_testkit::mapped::Mapped;
+use silvics_testkit::ordmapped::OrdMapped;
 use silvics_testkit::schedules::Step::{Exchange, Get, Insert, Remove};
 use silvics_testkit::schedules::{
     Found, Model, Scenario, Stops, ends, first_bytes, hunt, hunt_stop, points, report, scans,
@@ -53,6 +54,10 @@ const WORD_END_CANARIES: [Canary; 3] =
 
 /// The mistakes of the lock-free tree that show at the first and last entry.
 const LFCA_END_CANARIES: [Canary; 2] = [Canary::SnapshotNotValidated, Canary::PopsBehindEmpty];
+
+/// The mistakes of the lock-free tree with keys that user code compares.
+const HELD_KEY_CANARIES: [Canary; 4] =
+    [Canary::HeldKeyRetired, Canary::KeyHeldLate, Canary::HeldKeyForgotten, Canary::OldFirstEntry];
 
 fn catch_moving() -> Option<Found> {
     hunt::<ArtTree<u64, Model, Sampled>>(&[HOT], reorganizing, SCHEDULES, None)
@@ -130,6 +135,10 @@ fn catch(canary: Canary) -> Option<Found> {
         "lfca-tree" if canary == Canary::StaleBoundTrusted => {
             let lists = &[only(ADAPTING, "walk-on-an-old-way")];
             hunt::<LfcaTree<u64, Model, Restless>>(lists, scans, SCHEDULES, None)
+        }
+        "lfca-tree" if HELD_KEY_CANARIES.contains(&canary) => {
+            let lists = &[HELD_KEYS, COMMON];
+            hunt::<OrdMapped<u128, Model, Restless>>(lists, points, SCHEDULES, None)
         }
         "lfca-tree" => {
             let lists = &[JOINS, ADAPTING, COMMON];
@@ -255,6 +264,12 @@ const REASONS: &[(&[Canary], &[&str])] = &[
     (&[Canary::ReplacedFreedAtOnce], &["use after free", "free of an object", "double free"]),
     (&[Canary::StaleBoundTrusted], &["not linearizable", "range in this"]),
     (&LFCA_END_CANARIES, &["not linearizable"]),
+    (
+        &[Canary::HeldKeyRetired, Canary::KeyHeldLate],
+        &["not linearizable", "check: ", "use after free", "double free", "free of an object"],
+    ),
+    (&[Canary::HeldKeyForgotten], &["objects are live"]),
+    (&[Canary::OldFirstEntry], &["check: C3", "not linearizable"]),
     (&[Canary::ContainerFreedAtOnce], &["use after free", "free of an object", "double free"]),
     (&[Canary::ReadersNotAwaited], &["use after free", "not linearizable"]),
     (&[Canary::ObjectNotRetired], &["objects are live"]),

@@ -8,9 +8,9 @@ mod stops;
 
 use scenarios::{
     ADAPTING, ADAPTING_ENDS, ADAPTING_RANGES, ADAPTING_UPDATES, BATCHES, BLOCK_ENDS, BLOCKS,
-    CHAINS, COMMON, COPIES, ENDS, FLAGS, HOT, JOINS, LATE_HELPERS, LOCKED_EDGES, NODES, ORDERINGS,
-    PROMOTIONS, RELOCATIONS, RESERVATIONS, ROOTS, ROTATIONS, SCANS, SUCCESSIONS, TOWERS, TURNS,
-    WORD_ENDS, WORDS, reorganizing,
+    CHAINS, COMMON, COPIES, ENDS, FLAGS, HELD_KEYS, HOT, JOINS, LATE_HELPERS, LOCKED_EDGES, NODES,
+    ORDERINGS, PROMOTIONS, RELOCATIONS, RESERVATIONS, ROOTS, ROTATIONS, SCANS, SUCCESSIONS, TOWERS,
+    TURNS, WORD_ENDS, WORDS, reorganizing,
 };
 use silvics::art::hot::Sampled;
 use silvics::bst::build::{Baseline, Fixed};
@@ -23,6 +23,7 @@ use silvics::{
     HowleyTree, LfcaTree, NatarajanTree, RamachandranTree, SkipList, TicketTree, WordTree,
 };
 use silvics_testkit::mapped::Mapped;
+use silvics_testkit::ordmapped::OrdMapped;
 use silvics_testkit::schedules::Step::{Get, GetMany, Insert, Remove};
 use silvics_testkit::schedules::{
     Act, Model, Scenario, Step, Stops, atomic, ends, explore, first_bytes, hunt_stop, points,
@@ -254,6 +255,13 @@ fn lfca_tree() {
     explore_all::<LfcaTree<[u8], Model, Restless>>("lfca-tree:restless-bytes", &lists, scans);
     explore_all::<LfcaTree<u64, Model>>("lfca-tree", &[COMMON, NODES, SCANS, BATCHES], scans);
     explore_all::<LfcaTree<u128, Model>>("lfca-tree-u128", &[COMMON, SCANS], scans);
+}
+
+/// Keys have slots of their own, and route nodes have some of them.
+#[test]
+fn ordmap() {
+    let lists = [COMMON, HELD_KEYS];
+    explore_all::<OrdMapped<u128, Model, Restless>>("ordmap:restless", &lists, points);
 }
 
 #[test]

@@ -147,7 +147,9 @@ impl<K: Slots + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
         let (Some(left), Some(right)) = (new(left), new(right)) else { return };
         let Ok(route) = new_route(&mut fresh, left, bound, right) else { return };
         let budget = &self.objects.frame().config.budget;
-        if K::BOUNDS_ARE_ENTRIES && self.bounds.hold(bound, budget).is_err() {
+        let is_held = || !K::BOUNDS_ARE_ENTRIES || self.bounds.hold(bound, budget).is_ok();
+        let is_late = planted(Canary::KeyHeldLate);
+        if !is_late && !is_held() {
             return;
         }
         if planted(Canary::SplitOverwrites) {
@@ -155,6 +157,9 @@ impl<K: Slots + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
         } else if !way.place.replace(way.word, route) {
             self.release(bound, guard);
             return; // `fresh` frees what it has made
+        }
+        if is_late {
+            is_held();
         }
         self.changes.count_split();
         fresh.linked();

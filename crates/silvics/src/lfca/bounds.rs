@@ -26,6 +26,7 @@
 //! | `held` | subtract | `SeqCst` | the load | a removal that sees the lower number sees that the lock was taken before, or takes it |
 
 use crate::ca::key::Slots;
+use crate::canary::{Canary, planted};
 use crate::error::{AllocError, Violation};
 use crate::frame::violation;
 use silvics_pool::Budget;
@@ -97,7 +98,7 @@ impl<K: Slots + ?Sized> Bounds<K> {
         let is_removed = held.is_removed;
         keys.remove(&object);
         table.held[group(object)].fetch_sub(1, Ordering::SeqCst);
-        is_removed
+        is_removed && !planted(Canary::HeldKeyForgotten)
     }
 
     /// Notes that the entry of the key is removed. Returns whether the caller is the last one that
@@ -105,7 +106,8 @@ impl<K: Slots + ?Sized> Bounds<K> {
     #[must_use]
     pub(super) fn remove(&self, slot: K::Slot) -> bool {
         let (Some(object), Some(table)) = (K::id(slot), self.0.get()) else { return true };
-        if table.held[group(object)].load(Ordering::SeqCst) == 0 {
+        let is_held = table.held[group(object)].load(Ordering::SeqCst) > 0;
+        if !is_held || planted(Canary::HeldKeyRetired) {
             return true;
         }
         match table.keys.lock().get_mut(&object) {

@@ -19,6 +19,7 @@ use crate::ca::objects::{Fresh, May, Objects};
 use crate::ca::search::{Locked, order, rank};
 use crate::ca::splice::{Carry, Item, Spliced};
 use crate::ca::word::Word;
+use crate::canary::{Canary, planted};
 use crate::error::AllocError;
 use silvics_pool::Placement;
 use std::cmp::Ordering;
@@ -189,7 +190,10 @@ impl<'g, K: Slots + ?Sized, P: Placement> Edit<'g, K, P> {
         content: &Spliced<'_, 'g, K>,
     ) -> Result<Word, AllocError> {
         self.gone.push(content.node.word());
-        let starts_anew = K::BOUNDS_ARE_ENTRIES && content.at == 0 && content.len() > 0;
+        let starts_anew = K::BOUNDS_ARE_ENTRIES
+            && content.at == 0
+            && content.len() > 0
+            && !planted(Canary::OldFirstEntry);
         let mut first = starts_anew.then(|| content.entry(0).0);
         let lifted = self.settle(content, path.steps(), &mut first)?;
         self.lift(path.steps(), lifted, first)

@@ -263,7 +263,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         let mut options = options.clone();
         let budget = options.shared_budget();
         let index = I::with_options(&options)?;
-        let values = Values::new(|| options.prepare().1, index.domain());
+        let values = Values::new("value", || options.prepare().1, index.domain());
         Ok(Self { index, values, budget, keys: PhantomData })
     }
 

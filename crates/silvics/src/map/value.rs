@@ -201,11 +201,11 @@ impl<V: Value, P: Placement> Memory<V, P> {
     const IS_LARGE: bool =
         size_of::<V>() > Pool::<V>::MAX_SIZE || align_of::<V>() > Pool::<V>::MAX_ALIGN;
 
-    fn new(config: &Config) -> Self {
+    fn new(kind: &'static str, config: &Config) -> Self {
         if Self::IS_LARGE {
-            return Self::Large(SlotAlloc::new("value", config));
+            return Self::Large(SlotAlloc::new(kind, config));
         }
-        Self::Slots(SlotAlloc::new("value", config))
+        Self::Slots(SlotAlloc::new(kind, config))
     }
 
     #[inline(always)]
@@ -296,12 +296,17 @@ pub(crate) struct Values<V: Value, P: Placement>(Option<Box<Boxed<V, P>>>);
 type Boxed<V, P> = Kept<Memory<V, P>>;
 
 impl<V: Value, P: Placement> Values<V, P> {
-    pub(crate) fn new(config: impl FnOnce() -> Config, domain: &Domain) -> Self {
+    /// Those of a map, in a pool of this name.
+    pub(crate) fn new(
+        kind: &'static str,
+        config: impl FnOnce() -> Config,
+        domain: &Domain,
+    ) -> Self {
         if inline::<V>() {
             return Self(None);
         }
         let config = config().starting_small();
-        Self(Some(Box::new(Kept::new(Memory::new(&config), domain, &config.budget))))
+        Self(Some(Box::new(Kept::new(Memory::new(kind, &config), domain, &config.budget))))
     }
 
     /// The slots, if the type of the values is not [`inline`]. The compiler evaluates that

@@ -168,6 +168,51 @@ pub(crate) const JOINS: &[Scenario] = &[
     },
 ];
 
+/// Keys that are bounds of route nodes are removed, and come back, while base nodes are split and
+/// joined.
+pub(crate) const HELD_KEYS: &[Scenario] = &[
+    Scenario {
+        name: "bound-removed-beside-split",
+        keys: 8,
+        before: &[Insert(2, 1), Insert(4, 2)],
+        tasks: &[
+            &[Insert(6, 3), Get(4), Get(6)],
+            &[Remove(4), Get(2), Insert(4, 4)],
+            &[Remove(2), Insert(3, 5), Get(4)],
+        ],
+    },
+    Scenario {
+        name: "bound-removed-beside-join",
+        keys: 8,
+        before: &[Insert(0, 1), Insert(2, 2), Insert(4, 3), Insert(6, 4)],
+        tasks: &[
+            &[Remove(4), Get(6), Remove(6)],
+            &[Remove(2), Get(0), Insert(2, 5)],
+            &[Insert(1, 6), Get(4), Remove(0)],
+        ],
+    },
+    Scenario {
+        name: "bounds-come-and-go",
+        keys: 8,
+        before: &[Insert(0, 1), Insert(4, 2)],
+        tasks: &[
+            &[Remove(4), Insert(4, 3), Remove(4), Get(0)],
+            &[Insert(5, 4), Remove(5), Insert(5, 5), Get(4)],
+            &[Remove(0), Insert(0, 6), Get(5), Get(4)],
+        ],
+    },
+    Scenario {
+        name: "first-entries-change",
+        keys: 8,
+        before: &[Insert(1, 1), Insert(3, 2), Insert(5, 3), Insert(7, 4), Insert(6, 5)],
+        tasks: &[
+            &[Remove(5), Insert(4, 6), Get(6)],
+            &[Remove(3), Insert(2, 7), Get(4)],
+            &[Get(7), Remove(6), Get(2)],
+        ],
+    },
+];
+
 /// Base nodes at the ends of the tree are emptied, joined and filled again.
 pub(crate) const ADAPTING_ENDS: &[Scenario] = &[
     Scenario {

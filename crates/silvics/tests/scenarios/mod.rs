@@ -11,7 +11,9 @@ mod locked;
 mod radix;
 mod words;
 
-pub(crate) use adapting::{ADAPTING, ADAPTING_ENDS, ADAPTING_RANGES, ADAPTING_UPDATES, JOINS};
+pub(crate) use adapting::{
+    ADAPTING, ADAPTING_ENDS, ADAPTING_RANGES, ADAPTING_UPDATES, HELD_KEYS, JOINS,
+};
 pub(crate) use batches::BATCHES;
 pub(crate) use blocks::{BLOCK_ENDS, BLOCKS};
 pub(crate) use external::{CHAINS, FLAGS, LOCKED_EDGES, PROMOTIONS};

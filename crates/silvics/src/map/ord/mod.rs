@@ -187,7 +187,7 @@ impl<K: Value, V: Value, C: Comparator<K>, P: Placement, B: Build> OrdMap<K, V, 
         let mut options = options.clone();
         options.shared_budget();
         let frame = Frame::new(&options);
-        let values = Values::new(|| frame.config.clone(), &frame.domain);
+        let values = Values::new("value", || frame.config.clone(), &frame.domain);
         Ok(Self { tree: Tree::new(frame, order)?, values })
     }
 
@@ -282,8 +282,7 @@ impl<K: Value, V: Value, C: Comparator<K>, P: Placement, B: Build> OrdMap<K, V, 
         self.tree.check(&mut |_| ())
     }
 
-    /// The objects that can be reached: see [`Check::reachable`](crate::Check::reachable). Those of
-    /// keys come before those of values, under the same name.
+    /// The objects that can be reached: see [`Check::reachable`](crate::Check::reachable).
     pub fn reachable(&mut self) -> Result<Vec<(&'static str, usize)>, Violation> {
         let mut kinds: Vec<_> =
             self.tree.memory().stats().iter().map(|pool| (pool.kind, 0)).collect();

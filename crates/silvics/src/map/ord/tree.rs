@@ -109,7 +109,7 @@ impl<K: Value, C: Comparator<K>, P: Placement, B: Build> Tree<K, C, P, B> {
         if are_numbers::<K, C>() {
             return Lfca::ordered_by(frame, ()).map(|tree| Self::Numbers(tree, order));
         }
-        let keys = Values::new(|| frame.config.clone(), &frame.domain);
+        let keys = Values::new("key", || frame.config.clone(), &frame.domain);
         let held = Keys { order, keys };
         if C::has_heads() {
             Lfca::ordered_by(frame, held).map(Self::Headed)
