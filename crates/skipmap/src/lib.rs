@@ -33,11 +33,17 @@
 //!   the new one. In `crossbeam-skiplist` it may find none.
 //! * One thread gets a removed entry. In `crossbeam-skiplist` 0.1.3, several threads that remove a
 //!   key at once may get the same entry.
-//! * Ranges are `Send` and `Sync` only if keys, values and bounds are.
+//! * Ranges are `Send` and `Sync` only if keys, values and bounds are. A range that is kept has up
+//!   to 32 entries at each end that it has not returned yet, so that these are not dropped.
+//! * `Entry::remove` and `Entry::is_removed` look for the entry by its key. If the order of the
+//!   keys is not total, or if keys change, they may not find it, and a range may return entries
+//!   again and again.
+//! * Keys and values may have an alignment of at most 4 KiB.
 //! * A removal allocates memory: it copies a part of the tree. If that fails, the process ends.
 //! * `into_iter` allocates 16 bytes for each entry.
 //! * A comparison that panics leaves the map as it was. One that is no total order never leads to
 //!   undefined behaviour, as there.
+//! * The oldest Rust is that of `silvics`, 1.88.
 //!
 //! [`crossbeam-skiplist`]: https://docs.rs/crossbeam-skiplist/0.1.3
 

@@ -41,8 +41,9 @@ impl<K, V> SkipMap<K, V> {
         self.tree().map_or(0, counted::Map::bytes)
     }
 
-    /// Frees removed entries that nobody has any more, and returns unused memory to the system.
-    /// Returns the number of bytes. (`crossbeam-skiplist` has no such method.)
+    /// Frees removed entries that nobody has any more, except the last ones that other living
+    /// threads have removed, and returns unused memory to the system. Returns the number of bytes.
+    /// (`crossbeam-skiplist` has no such method.)
     pub fn shrink(&self) -> usize {
         self.tree().map_or(0, counted::Map::shrink)
     }
@@ -185,8 +186,10 @@ where
 
     /// Removes all entries. One that is inserted during the call may stay.
     pub fn clear(&self) {
-        for entry in self {
-            entry.remove();
+        for _ in 0..self.len() {
+            if self.pop_front().is_none() {
+                break;
+            }
         }
     }
 }

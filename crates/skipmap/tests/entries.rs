@@ -258,23 +258,25 @@ impl Ord for Odd {
     }
 }
 
-/// Calls each method, with a key.
-fn every_method(map: &SkipMap<Odd, Tracked>, n: u64, live: &Arc<AtomicI64>) {
+/// Calls each method with a key, and `before` in front of each call.
+fn every_method(map: &SkipMap<Odd, Tracked>, n: u64, live: &Arc<AtomicI64>, before: impl Fn()) {
     let key = || Odd(Tracked::new(n, live));
     let value = || Tracked::new(n, live);
-    let calls: [&dyn Fn(); 10] = [
+    let calls: [&dyn Fn(); 11] = [
         &|| drop(map.insert(key(), value())),
         &|| drop(map.get_or_insert(key(), value())),
         &|| drop(map.compare_insert(key(), value(), |old| old.number().is_multiple_of(2))),
         &|| drop(map.get(&key())),
         &|| drop(map.remove(&key())),
+        &|| drop(map.insert(key(), value())),
         &|| drop(map.range(key()..).take(10).collect::<Vec<_>>()),
         &|| drop(map.range(..key()).rev().take(10).collect::<Vec<_>>()),
         &|| drop(map.front().map(|entry| (entry.next(), entry.is_removed()))),
         &|| drop(map.lower_bound(std::ops::Bound::Included(&key()))),
-        &|| drop(map.back().map(|entry| (entry.prev(), entry.remove()))),
+        &|| drop(map.get(&key()).map(|entry| (entry.prev(), entry.remove()))),
     ];
     for call in calls {
+        before();
         _ = catch_unwind(AssertUnwindSafe(call));
     }
 }
@@ -285,17 +287,28 @@ fn comparisons_that_panic() {
     let _alone = alone();
     let live = Arc::default();
     let map: SkipMap<Odd, Tracked> = SkipMap::new();
+    let keys = if cfg!(miri) { 60 } else { 3000 };
+    for n in 0..keys {
+        map.insert(Odd(Tracked::new(n, &live)), Tracked::new(n, &live));
+    }
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| ()));
-    let state = Cell::new(5);
-    for round in 0..work(3000) {
-        CALLS_LEFT.set(if round % 2 == 0 { u64::MAX } else { below(&state, 12) });
-        every_method(&map, below(&state, 200), &live);
+    let (state, panics) = (Cell::new(5), Cell::new(0));
+    for _ in 0..work(3000) {
+        every_method(&map, below(&state, keys), &live, || {
+            panics.set(panics.get() + u64::from(CALLS_LEFT.get() == 0));
+            CALLS_LEFT.set(below(&state, 40));
+        });
     }
     std::panic::set_hook(hook);
     CALLS_LEFT.set(u64::MAX);
+    assert!(panics.get() > work(3000) && map.len() > keys as usize / 4, "{panics:?} {}", map.len());
     let numbers: Vec<u64> = map.iter().map(|entry| entry.key().0.number()).collect();
     assert!(numbers.is_sorted_by(|a, b| a < b) && numbers.len() == map.len());
+    for n in 0..keys {
+        let is_there = map.contains_key(&Odd(Tracked::new(n, &live)));
+        assert_eq!(is_there, numbers.binary_search(&n).is_ok());
+    }
     drop(map);
     assert_eq!(live.load(Memory::Relaxed), 0);
 }
@@ -306,12 +319,15 @@ fn comparisons_that_lie() {
     let _alone = alone();
     let live = Arc::default();
     let map: SkipMap<Odd, Tracked> = SkipMap::new();
-    LIES.set(true);
     let state = Cell::new(9);
-    for _ in 0..work(3000) {
-        every_method(&map, below(&state, 200), &live);
-        assert!(map.iter().take(1000).count() <= 1000);
+    for round in 0..work(3000) {
+        LIES.set(round % 100 > 50);
+        every_method(&map, below(&state, 2000), &live, || ());
     }
+    LIES.set(true);
+    assert!(!map.is_empty());
+    map.clear();
+    assert!(map.is_empty());
     LIES.set(false);
     drop(map);
     assert_eq!(live.load(Memory::Relaxed), 0);

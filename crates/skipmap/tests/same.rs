@@ -237,6 +237,36 @@ fn maps_of_other_types_behave_the_same() {
     compare(|n| u128::from(n) << 70);
 }
 
+/// Keys that are integers, looked up by another type.
+#[test]
+fn integers_are_found_by_other_forms() {
+    #[derive(PartialEq, Eq, PartialOrd, Ord)]
+    #[repr(transparent)]
+    struct Other(i64);
+    impl std::borrow::Borrow<Other> for i64 {
+        fn borrow(&self) -> &Other {
+            // SAFETY: the type has the layout of its field.
+            unsafe { &*std::ptr::from_ref(self).cast() }
+        }
+    }
+    let (ours, theirs) = (silvics_skipmap::SkipMap::new(), crossbeam_skiplist::SkipMap::new());
+    for n in -20..20 {
+        ours.insert(3 * n, n);
+        theirs.insert(3 * n, n);
+    }
+    for n in -70..70 {
+        let (low, high) = (Bound::Excluded(Other(n)), Bound::Included(Other(n + 9)));
+        assert_eq!(ours.get(&Other(n)).is_some(), theirs.get(&Other(n)).is_some());
+        let lower = ours.lower_bound(Bound::Included(&Other(n))).map(|entry| *entry.value());
+        let theirs_lower = theirs.lower_bound(Bound::Included(&Other(n)));
+        assert_eq!(lower, theirs_lower.map(|entry| *entry.value()));
+        let range = ours.range((low, high)).map(|entry| *entry.value()).collect::<Vec<_>>();
+        let (low, high) = (Bound::Excluded(Other(n)), Bound::Included(Other(n + 9)));
+        let theirs_range = theirs.range((low, high)).map(|entry| *entry.value());
+        assert_eq!(range, theirs_range.collect::<Vec<_>>());
+    }
+}
+
 #[test]
 fn sets_behave_the_same() {
     for texts in [&["a"][..], &["c", "a", "bb", "a", "b", "y"], &["zz", "b", "a"]] {

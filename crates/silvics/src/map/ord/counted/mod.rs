@@ -24,15 +24,15 @@
 //!   for. All are of one [`Shape`], whose functions the map was made with.
 //! * E3: Each [`Entry`] has one count, and borrows the map. So when the map is dropped, none is
 //!   left but those that were forgotten.
-//! * E4: Destructors of keys and values run while no lock is held and no pin is taken: in the drop
-//!   of an entry, or where V2 of maps says.
+//! * E4: Destructors of keys and values run while no lock is held: in the drop of an entry, in a
+//!   step along a range when it has unpinned, or where V2 of maps says.
 //!
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |
 //! |---|---|---|---|---|
 //! | `state` | add a count | Relaxed | – | the one who adds has a count, or a guard (E1) |
 //! | `state` | take off a count | AcqRel | each other | what others did with the object happens before its drop |
-//! | `state` | mark, load of the mark | `SeqCst` | each other | a thread that learns of a removal sees the mark |
+//! | `state` | mark, load of the mark | `SeqCst` | each other | a hint. A thread that finds no mark looks for the entry in the tree |
 
 mod object;
 mod steps;
@@ -43,7 +43,7 @@ use super::numbers::{self, is_number, key_in, word_of};
 use super::order::{borrowed_bytes_of, head_of, is_text};
 use super::slot::{ByOrder, Keys, Memo, Probe, Slot};
 use crate::ca::build::{Adaptive, Build};
-use crate::domain::{Domain, Guard};
+use crate::domain::Guard;
 use crate::error::{AllocError, Violation};
 use crate::frame::Frame;
 use crate::index::Options;
@@ -51,7 +51,7 @@ use crate::lfca::{Lfca, Scan, from_bound};
 use crate::map::kept::{Kept, Objects};
 use crate::update::Update;
 use object::{ByFunction, EntrySlot, Header, ObjectMemory, Shape, address, header};
-use silvics_pool::{PoolStats, Pooled};
+use silvics_pool::Pooled;
 use std::borrow::Borrow;
 use std::cell::Cell;
 use std::cmp::Ordering;
@@ -118,11 +118,6 @@ impl<'m, K, V, B: Build> Entry<'m, K, V, B> {
         Self::new(map, slot)
     }
 
-    /// The map.
-    pub fn map(&self) -> &'m Map<K, V, B> {
-        self.map
-    }
-
     /// The key.
     #[inline(always)]
     pub fn key(&self) -> &K {
@@ -153,9 +148,11 @@ impl<'m, K, V, B: Build> Entry<'m, K, V, B> {
 
     /// Removes the entry, if it is still in the map. Returns whether it did.
     pub fn remove(&self) -> bool {
-        let (map, memo) = (self.map, Memo::default());
+        let map = self.map;
         let found = map.with_memory(|guard| {
+            let memo = Memo::default(); // its words are those of this guard
             let sought = map.sought(self.slot, Some(&memo));
+            sought.search();
             let entry = (&sought, self.slot);
             let found = map.tree.change(entry, Some(self.slot), Update::Remove, guard)?;
             Ok(found.map(|(slot, _)| slot).filter(|slot| slot.word == self.slot.word))
@@ -218,10 +215,14 @@ impl<K: Ord, V, B: Build> Map<K, V, B> {
     /// that has the key then. Another one is dropped.
     pub fn insert(&self, key: K, value: V, present: &IfPresent<'_, V>) -> Entry<'_, K, V, B> {
         let draft = self.draft(key, value);
-        let (slot, memo) = (draft.slot, Memo::default());
+        let slot = draft.slot;
         let outcome = self.with_memory(|guard| {
+            let memo = Memo::default(); // its words are those of this guard
             let sought = self.sought(slot, Some(&memo));
-            let put = |only, verb| self.tree.change((&sought, slot), only, verb, guard);
+            let put = |only, verb| {
+                sought.search();
+                self.tree.change((&sought, slot), only, verb, guard)
+            };
             let found = match present {
                 IfPresent::Replace => put(None, Update::Insert(0))?,
                 IfPresent::Keep => put(None, Update::TryInsert(0))?,
@@ -395,9 +396,10 @@ impl<K, V, B: Build> Map<K, V, B> {
     where
         K: Borrow<Q>,
     {
-        let memo = Memo::default();
         let removed = self.with_memory(|guard| {
+            let memo = Memo::default(); // its words are those of this guard
             let remove = |sought: &Sought<'_>| {
+                sought.search();
                 self.tree.change((sought, Slot::new(0, 0)), None, Update::Remove, guard)
             };
             let removed = Self::with_sought(key, Some(&memo), || Ok(None), remove)?;
@@ -446,29 +448,12 @@ impl<K, V, B: Build> Map<K, V, B> {
         self.tree.frame().config.budget.held()
     }
 
-    /// One entry for each pool; that of the objects comes last.
-    pub fn pool_stats(&self) -> Vec<PoolStats> {
-        let mut stats = self.tree.memory().stats();
-        stats.push(self.objects().memory().stats());
-        stats
-    }
-
-    /// Takes the map's counts off the removed entries that no pin protects: all that this thread
-    /// removed, and those of full batches of other threads.
-    pub fn flush(&self) {
-        self.objects().flush();
-        self.tree.frame().domain.flush();
-    }
-
-    /// Flushes, and returns empty slabs to the system. Returns the number of bytes.
+    /// Takes the map's counts off the removed entries that no pin protects: all that this thread or
+    /// an ended one removed, and those of full batches of other threads. Then returns empty slabs
+    /// to the system, and the number of their bytes.
     pub fn shrink(&self) -> usize {
         self.objects().flush();
         self.objects().memory().shrink() + self.tree.memory().shrink()
-    }
-
-    /// The domain whose pins operations take.
-    pub fn domain(&self) -> &Domain {
-        &self.tree.frame().domain
     }
 
     /// Verifies the invariants of the tree, and that the keys ascend. Returns the number of

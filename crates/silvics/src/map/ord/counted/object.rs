@@ -6,7 +6,7 @@ use super::super::slot::{KeyMemory, Slot};
 use crate::domain::Guard;
 use crate::error::AllocError;
 use crate::map::kept::{Kept, Objects};
-use silvics_pool::{BytesAlloc, Config, Placement, PoolStats, Pooled, SMALL_PAGE};
+use silvics_pool::{BytesAlloc, Config, Placement, Pooled, SMALL_PAGE};
 use silvics_sync::atomic::{AtomicU32, Ordering};
 use silvics_sync::prefetch;
 use std::alloc::Layout;
@@ -28,7 +28,7 @@ pub(super) struct Header {
 
 /// Set once the entry is not in the map any more.
 const REMOVED: u32 = 1 << 31;
-/// More entries than this cannot be alive at once: each takes more than a byte.
+/// The most counts of an object. More of them end the process.
 const MOST: u32 = 1 << 30;
 
 /// The object of an entry whose key is a number: the node has the key.
@@ -223,6 +223,9 @@ impl ByFunction {
 impl Comparator<Header> for ByFunction {
     #[inline(always)]
     fn compare(&self, a: &Header, b: &Header) -> cmp::Ordering {
+        if std::ptr::eq(a, b) {
+            return cmp::Ordering::Equal; // whatever the user's order says
+        }
         let word = |header| std::ptr::from_ref::<Header>(header).addr() as u64;
         // SAFETY: the map of this order has objects of one shape, whose words are exposed.
         unsafe { (self.compare)(word(a), word(b)) }
@@ -324,10 +327,6 @@ impl ObjectMemory {
         prefetch(object.as_ptr().wrapping_add(self.size.min(LINE) - 1));
     }
 
-    pub(super) fn stats(&self) -> PoolStats {
-        self.bytes.stats()
-    }
-
     pub(super) fn shrink(&self) -> usize {
         self.bytes.shrink()
     }
@@ -354,7 +353,7 @@ unsafe impl Objects for ObjectMemory {
 
 /// Runs destructors of the user. If one panics, the panic hook has reported it, and it must not
 /// unwind into an unrelated caller.
-fn quietly(drop: impl FnOnce()) {
+pub(super) fn quietly(drop: impl FnOnce()) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(drop)) {
         std::mem::forget(panic);
     }

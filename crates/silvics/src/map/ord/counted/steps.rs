@@ -8,7 +8,7 @@
 //! Should the address be that of another base node after all (the numbers in it wrap around), the
 //! step returns an entry that was in the map before, or misses a new one.
 
-use super::object::{EntrySlot, Header, Shape, address, header};
+use super::object::{EntrySlot, Header, Shape, address, header, quietly};
 use super::{Entry, InNodes, Map, Sought, sought_number};
 use crate::ca::build::{Adaptive, Build};
 use crate::ca::key::Slots;
@@ -18,6 +18,7 @@ use crate::map::ord::numbers::{self, is_number};
 use crate::map::ord::slot::Probe;
 use std::borrow::Borrow;
 use std::cmp::Ordering;
+use std::mem::replace;
 use std::ops::{Bound, RangeBounds};
 
 /// The most entries that a step looks ahead.
@@ -29,20 +30,18 @@ pub struct Ends<'m, K, V, B: Build = Adaptive> {
     back: Steps<'m, K, V, B, true>,
 }
 
-/// Steps from one end, in descending order if they `DESCEND`.
+/// Steps from the front, or from the back if they are in descending order.
 struct Steps<'m, K, V, B: Build, const DESCENDS: bool> {
-    map: &'m Map<K, V, B>,
     /// The last entry that was returned.
     last: Option<Last<'m, K, V, B>>,
-    /// Entries behind it, the next one last. The steps have `counts` of each.
-    ahead: Vec<EntrySlot>,
-    /// The address of their base node.
-    address: Address,
+    /// Entries behind it.
+    ahead: Ahead<'m, K, V, B>,
     /// The number of entries to look ahead.
     most: usize,
 }
 
-/// The counts of an entry that is about to be returned: one for the result, and one for [`Last`].
+/// The counts that the steps have of an entry before they return it: that of the result, and unless
+/// the key is a number, that of [`Last`].
 fn counts<K>() -> u32 {
     if is_number::<K>() { 1 } else { 2 }
 }
@@ -70,14 +69,73 @@ impl<'m, K, V, B: Build> Last<'m, K, V, B> {
             Self::Entry(entry) => entry.map.sought(entry.slot, None),
         }
     }
+
+    /// The place behind it, in either direction.
+    #[allow(clippy::unnecessary_wraps)] // an end of the tree has no place
+    fn behind(&self) -> Place<'_> {
+        Some((self.sought(), false))
+    }
 }
 
 /// A place in the order of the keys.
 type Place<'q> = Option<(Sought<'q>, bool)>;
 
+/// Entries that follow each other in one base node.
+struct Ahead<'m, K, V, B: Build> {
+    map: &'m Map<K, V, B>,
+    /// The next one last. The list has `counts` of each.
+    slots: Vec<EntrySlot>,
+    /// The address of their base node.
+    address: Address,
+}
+
+impl<K, V, B: Build> Drop for Ahead<'_, K, V, B> {
+    fn drop(&mut self) {
+        let memory = self.map.objects().memory();
+        for slot in self.slots.drain(..) {
+            for _ in 0..counts::<K>() {
+                // SAFETY: the list has this count.
+                quietly(|| unsafe { memory.release(address(slot.word)) });
+            }
+        }
+    }
+}
+
+impl<'m, K, V, B: Build> Ahead<'m, K, V, B> {
+    fn nothing(map: &'m Map<K, V, B>) -> Self {
+        Self { map, slots: Vec::new(), address: Address::default() }
+    }
+
+    /// The next entry between two places, and at most `most` others.
+    fn find<const DESCENDS: bool>(
+        map: &'m Map<K, V, B>,
+        places: (&Place<'_>, &Place<'_>),
+        most: usize,
+        guard: &Guard,
+    ) -> Option<Self> {
+        let mut scan = Scan::<'_, _, _, _, DESCENDS>::new(&map.tree, guard);
+        let (first, _) = scan.next(places)?;
+        let mut slots = Vec::with_capacity(1 + most);
+        slots.push(first);
+        while slots.len() <= most
+            && let Some((slot, _)) = scan.next_here(places.1)
+        {
+            map.objects().memory().fetch(address(slot.word));
+            slots.push(slot);
+        }
+        // Nothing panics from here on.
+        for slot in &slots {
+            // SAFETY: E1: it was found under the guard.
+            unsafe { header(slot.word) }.hold(counts::<K>());
+        }
+        slots.reverse();
+        Some(Self { map, slots, address: scan.address() })
+    }
+}
+
 impl<'m, K, V, B: Build, const DESCENDS: bool> Steps<'m, K, V, B, DESCENDS> {
     fn new(map: &'m Map<K, V, B>) -> Self {
-        Self { map, last: None, ahead: Vec::new(), address: Address::default(), most: 0 }
+        Self { last: None, ahead: Ahead::nothing(map), most: 0 }
     }
 
     /// The next entry. `others` are the steps from the other end, which have gone up to here.
@@ -89,29 +147,27 @@ impl<'m, K, V, B: Build, const DESCENDS: bool> Steps<'m, K, V, B, DESCENDS> {
     where
         K: Borrow<Q>,
     {
-        let (map, other) = (self.map, others.last.as_ref());
+        let (map, other) = (self.ahead.map, others.last.as_ref());
+        // Both may run destructors when they are dropped: after the guard.
+        let (_behind, _last);
         let guard = map.guard();
-        if let Some(slot) = self.next_ahead(other, &guard) {
-            return Some(self.taken(slot));
-        }
-        let found = Map::<K, V, B>::with_place(from, !DESCENDS, |start| {
-            Map::<K, V, B>::with_place(to, DESCENDS, |end| {
-                let start = self.last.as_ref().map_or(*start, |last| Some((last.sought(), false)));
-                let end = other.map_or(*end, |other| Some((other.sought(), false)));
-                search::<_, _, _, DESCENDS>(map, (&start, &end), self.most, &guard)
-            })
-        })?;
-        (self.ahead, self.address) = (found.slots, found.address);
-        self.most = (2 * self.most).clamp(4, MOST_AHEAD);
-        let slot = self.ahead.pop()?;
-        Some(self.taken(slot))
-    }
-
-    /// Takes an entry, of which the steps have all counts.
-    #[inline(always)]
-    fn taken(&mut self, slot: EntrySlot) -> Entry<'m, K, V, B> {
-        self.last = Some(Last::new(self.map, slot));
-        Entry::new(self.map, slot)
+        let slot = if let Some(slot) = self.next_ahead(other, &guard) {
+            slot
+        } else {
+            _behind = replace(&mut self.ahead, Ahead::nothing(map));
+            let found = Map::<K, V, B>::with_place(from, !DESCENDS, |start| {
+                Map::<K, V, B>::with_place(to, DESCENDS, |end| {
+                    let start = self.last.as_ref().map_or(*start, Last::behind);
+                    let end = other.map_or(*end, Last::behind);
+                    Ahead::find::<DESCENDS>(map, (&start, &end), self.most, &guard)
+                })
+            });
+            self.ahead = found?;
+            self.most = (2 * self.most).clamp(4, MOST_AHEAD);
+            self.ahead.slots.pop()?
+        };
+        _last = self.last.replace(Last::new(map, slot));
+        Some(Entry::new(map, slot))
     }
 
     /// The next entry, if the map has not changed there.
@@ -121,65 +177,14 @@ impl<'m, K, V, B: Build, const DESCENDS: bool> Steps<'m, K, V, B, DESCENDS> {
         other: Option<&Last<'m, K, V, B>>,
         guard: &Guard,
     ) -> Option<EntrySlot> {
-        let slot = *self.ahead.last()?;
-        let is_same = self.map.tree.is_linked(self.address, guard);
-        if is_same && other.is_none_or(|other| is_before::<K, V, B, DESCENDS>(slot, other)) {
-            return self.ahead.pop();
-        }
-        if !is_same {
+        let slot = *self.ahead.slots.last()?;
+        if !self.ahead.map.tree.is_linked(self.ahead.address, guard) {
             self.most /= 4;
+            return None;
         }
-        self.look_back();
-        None
+        let is_between = other.is_none_or(|other| is_before::<K, V, B, DESCENDS>(slot, other));
+        is_between.then(|| self.ahead.slots.pop()).flatten()
     }
-
-    /// Forgets the entries ahead.
-    fn look_back(&mut self) {
-        while let Some(slot) = self.ahead.pop() {
-            for _ in 0..counts::<K>() {
-                // SAFETY: the steps have this count.
-                unsafe { self.map.objects().memory().release(address(slot.word)) };
-            }
-        }
-    }
-}
-
-impl<K, V, B: Build, const DESCENDS: bool> Drop for Steps<'_, K, V, B, DESCENDS> {
-    fn drop(&mut self) {
-        self.look_back();
-    }
-}
-
-/// An entry and those behind it in the same base node, the first one last. They have their counts.
-struct Found {
-    slots: Vec<EntrySlot>,
-    address: Address,
-}
-
-/// Finds the next entry between two places, and at most `most` others.
-fn search<K, V, B: Build, const DESCENDS: bool>(
-    map: &Map<K, V, B>,
-    places: (&Place<'_>, &Place<'_>),
-    most: usize,
-    guard: &Guard,
-) -> Option<Found> {
-    let mut scan = Scan::<'_, _, _, _, DESCENDS>::new(&map.tree, guard);
-    let (first, _) = scan.next(places)?;
-    let mut slots = Vec::with_capacity(1 + most);
-    slots.push(first);
-    while slots.len() <= most
-        && let Some((slot, _)) = scan.next_here(places.1)
-    {
-        map.objects().memory().fetch(address(slot.word));
-        slots.push(slot);
-    }
-    // Nothing panics from here on.
-    for slot in &slots {
-        // SAFETY: E1: it was found under the guard.
-        unsafe { header(slot.word) }.hold(counts::<K>());
-    }
-    slots.reverse();
-    Some(Found { slots, address: scan.address() })
 }
 
 /// Whether an entry comes before another one, in the direction of the steps.
