@@ -6,7 +6,7 @@ use silvics_sync::atomic::{AtomicI64, AtomicU64, Ordering as Memory};
 use std::cell::Cell;
 use std::cmp::Ordering;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Barrier, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Barrier, LazyLock, Mutex, MutexGuard, PoisonError};
 
 const LIVE: u64 = 0x0011_1715_A11E_0000;
 
@@ -337,17 +337,18 @@ fn comparisons_that_lie() {
 #[test]
 fn destructors_call_the_map() {
     let _alone = alone();
-    struct Writes(u64, Option<&'static SkipMap<u64, Writes>>);
+    static MAP: LazyLock<SkipMap<u64, Writes>> = LazyLock::new(SkipMap::new);
+    struct Writes(u64, bool);
     impl Drop for Writes {
         fn drop(&mut self) {
-            if let Some(map) = self.1 {
-                map.insert(1_000_000 + self.0, Writes(0, None));
+            if self.1 {
+                MAP.insert(1_000_000 + self.0, Writes(0, false));
             }
         }
     }
-    let map: &'static SkipMap<u64, Writes> = Box::leak(Box::default());
+    let map = &*MAP;
     for n in 0..work(10_000) {
-        map.insert(n % 50, Writes(n, Some(map)));
+        map.insert(n % 50, Writes(n, true));
     }
     map.shrink();
     assert_eq!(map.range(1_000_000..).count() as u64, work(10_000) - 50);

@@ -1,6 +1,7 @@
 //! `OrdMap` as its users call it: keys in any order, and orders that panic, lie, or call the map.
 
 mod agreement;
+mod copied;
 mod counted;
 mod memory;
 mod user_code;

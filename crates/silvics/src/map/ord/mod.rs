@@ -36,9 +36,11 @@
 //! | `numbers.rs` | integers in their natural order, which the nodes have themselves |
 //! | `ops.rs`, `scan.rs` | the operations on one key, and on ranges |
 //! | `verbs.rs`, `view.rs`, `owned.rs` | the verbs, and the faces that have them |
+//! | `copied.rs` | ranges and cursors that copy entries and hold no pin |
 //! | `guard.rs`, `set.rs` | entries that hold a pin; sets |
 //! | `counted/` | entries that are counted, for the crate `silvics-skipmap` |
 
+mod copied;
 #[doc(hidden)]
 pub mod counted;
 mod guard;
@@ -53,6 +55,7 @@ mod tree;
 mod verbs;
 mod view;
 
+pub use copied::{CopiedRange, OrdCursor};
 pub use guard::EntryGuard;
 pub use order::{ByHead, Comparator, Compares, KeyHead, Natural, OnBorrowed};
 pub use owned::{OrdOwnedView, OwnedRange};
@@ -120,7 +123,9 @@ pub type Entry<'g, K, V> = (ValueRef<'g, K>, ValueRef<'g, V>);
 /// ```
 ///
 /// # Pins and memory
-/// As for a [`Map`](crate::Map#pins). A map without entries makes no system call.
+/// As for a [`Map`](crate::Map#pins): [`OrdMap::pin`] for many calls, [`OrdMap::pin_owned`] for
+/// entries that are sent, [`OrdMap::range_owned`] and [`OrdMap::cursor`] for scans that are kept. A
+/// map without entries makes no system call.
 pub struct OrdMap<
     K: Value,
     V: Value,
