@@ -5,7 +5,10 @@ use silvics::ord::{CopiedRange, Natural, OrdCursor};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-fn filled(keys: u64, rng: &Rng) -> (Arc<Map<String, u64, Natural>>, BTreeMap<String, u64>) {
+type Texts = Map<String, u64, Natural>;
+type Bounds = (Bound<String>, Bound<String>);
+
+fn filled(keys: u64, rng: &Rng) -> (Arc<Texts>, BTreeMap<String, u64>) {
     let (map, mut model) = (Arc::new(map(Natural)), BTreeMap::new());
     for n in 0..keys {
         let key = rng.below(2 * keys).to_string();
@@ -15,7 +18,7 @@ fn filled(keys: u64, rng: &Rng) -> (Arc<Map<String, u64, Natural>>, BTreeMap<Str
     (map, model)
 }
 
-fn bounds(rng: &Rng, keys: u64) -> (Bound<String>, Bound<String>) {
+fn bounds(rng: &Rng, keys: u64) -> Bounds {
     let bound = || {
         let key = rng.below(2 * keys).to_string();
         [Bound::Included(key.clone()), Bound::Excluded(key), Bound::Unbounded]
@@ -25,7 +28,7 @@ fn bounds(rng: &Rng, keys: u64) -> (Bound<String>, Bound<String>) {
     (bound(), bound())
 }
 
-fn is_empty((low, high): &(Bound<String>, Bound<String>)) -> bool {
+fn is_empty((low, high): &Bounds) -> bool {
     let key = |bound: &Bound<String>| match bound {
         Bound::Included(key) | Bound::Excluded(key) => Some(key.clone()),
         Bound::Unbounded => None,
@@ -37,20 +40,11 @@ fn is_empty((low, high): &(Bound<String>, Bound<String>)) -> bool {
 
 /// A range that is taken from both ends has the entries of the range, each once.
 fn takes_all<M>(
-    range: CopiedRange<
-        String,
-        u64,
-        Natural,
-        M,
-        Pooled,
-        Restless,
-        String,
-        (Bound<String>, Bound<String>),
-    >,
+    range: CopiedRange<String, u64, Natural, M, Pooled, Restless, String, Bounds>,
     expected: &[(String, u64)],
     rng: &Rng,
 ) where
-    M: std::ops::Deref<Target = Map<String, u64, Natural>>,
+    M: std::ops::Deref<Target = Texts>,
 {
     let (mut range, mut front, mut back) = (range, Vec::new(), Vec::new());
     let way = rng.below(3);
@@ -175,7 +169,7 @@ fn cursors_agree() {
 /// A cursor whose entry is removed goes on from there, on another thread.
 #[test]
 fn cursors_keep_their_place() {
-    let map: Arc<Map<String, u64, Natural>> = Arc::new(map(Natural));
+    let map: Arc<Texts> = Arc::new(map(Natural));
     for n in 0..100 {
         map.insert(format!("{n:02}"), n);
     }

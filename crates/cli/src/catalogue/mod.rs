@@ -4,8 +4,10 @@
 //! |---|---|
 //! | `ours` | the indexes of this library |
 //! | `peers` | the ordered maps of other crates |
+//! | `foreign` | the entries of maps with the traits of peers |
 //! | `select` | reads `--index`: which of them are meant |
 
+mod foreign;
 mod ours;
 #[cfg(feature = "peers")]
 mod peers;

@@ -102,7 +102,6 @@ impl Chosen {
         }
         let upserts = match self.entry.upserts {
             Upserts::Any => true,
-            #[cfg(feature = "peers")]
             Upserts::OfPresentKeys => mix.share(silvics_workload::Op::Remove) == 0,
             #[cfg(feature = "peers")]
             Upserts::None => false,

@@ -11,14 +11,17 @@
 //! | `map`, `ordmap`, `skipmap` | `silvics::Map`, `silvics::OrdMap` and `silvics_skipmap::SkipMap` as contenders |
 //! | `held` | the types by which maps hold keys and values |
 //! | `peers` | the ordered maps of other crates |
+//! | `peer`, `recorded` | the traits of peers and of `skipmap` |
 
 pub mod forms;
 pub mod held;
 pub mod map;
 pub mod ordmap;
 pub mod ours;
+pub mod peer;
 #[cfg(feature = "peers")]
 pub mod peers;
+pub mod recorded;
 pub mod skipmap;
 
 use crate::drive::keys::BenchKey;
@@ -31,7 +34,6 @@ pub enum Upserts {
     /// They say whether the key was absent.
     Any,
     /// They do not, so a mix cannot have removals beside them.
-    #[cfg(feature = "peers")]
     OfPresentKeys,
     /// There are none.
     #[cfg(feature = "peers")]

@@ -2,7 +2,8 @@
 //! calls it: each call for itself, with an entry as its result.
 
 use super::held::{MapKey, MapValue};
-use super::peers::{Peer, Recorded};
+use super::peer::Peer;
+use super::recorded::Recorded;
 use super::{Contender, Session, Upserts};
 use silvics::{AllocError, IndexKey};
 use silvics_skipmap::SkipMap;

@@ -27,8 +27,8 @@
 //! builds fail an assertion near this place for integers too; in release builds their answers were
 //! right.
 
-use super::peer::Peer;
-use super::recorded::Recorded;
+use crate::contender::peer::Peer;
+use crate::contender::recorded::Recorded;
 use crate::contender::{Contender, Session};
 use crate::drive::keys::BenchKey;
 use arctic::key::{BoxedSlice, NonNull, Slice};

@@ -16,9 +16,9 @@
 //! # Scans
 //! `range_with_guard`. The crate's `scan` with a callback is built on it, but pins again.
 
-use super::peer::Peer;
-use super::recorded::Recorded;
 use crate::contender::held::{MapKey, MapValue};
+use crate::contender::peer::Peer;
+use crate::contender::recorded::Recorded;
 use crate::contender::{Contender, Session};
 use artmap::{ArtMap, AsBytes, Guard};
 use silvics::{AllocError, IndexKey, key};

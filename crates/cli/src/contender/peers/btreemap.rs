@@ -15,9 +15,9 @@
 //! # Scans
 //! A scan keeps the lock to its end, so it is a snapshot: the only one among the peers.
 
-use super::peer::Peer;
-use super::recorded::Recorded;
 use crate::contender::held::{MapKey, MapValue};
+use crate::contender::peer::Peer;
+use crate::contender::recorded::Recorded;
 use crate::contender::{Contender, Session};
 use parking_lot::{Mutex, RwLock};
 use silvics::{AllocError, IndexKey};

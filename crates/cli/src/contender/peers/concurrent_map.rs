@@ -14,8 +14,9 @@
 //! # Scans
 //! `range`, which also looks up the far end of the range before it starts.
 
-use super::peer::{Peer, PeerKey};
-use super::recorded::Recorded;
+use super::key::PeerKey;
+use crate::contender::peer::Peer;
+use crate::contender::recorded::Recorded;
 use crate::contender::{Contender, Session};
 use concurrent_map::Minimum;
 use parking_lot::Mutex;

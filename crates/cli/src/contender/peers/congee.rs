@@ -17,8 +17,8 @@
 //! The end of a range is exclusive, so the adapter looks up the greatest key itself if the scan may
 //! return another entry.
 
-use super::peer::Peer;
-use super::recorded::Recorded;
+use crate::contender::peer::Peer;
+use crate::contender::recorded::Recorded;
 use crate::contender::{Contender, Session};
 use congee::epoch::Guard;
 use silvics::AllocError;

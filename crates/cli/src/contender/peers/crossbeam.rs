@@ -18,9 +18,9 @@
 //!   the same 120 000 keys were given 132 971 entries. The second descent of `get` and `remove`
 //!   reads nodes that were just read, and its cost was not measurable.
 
-use super::peer::Peer;
-use super::recorded::Recorded;
 use crate::contender::held::{MapKey, MapValue};
+use crate::contender::peer::Peer;
+use crate::contender::recorded::Recorded;
 use crate::contender::{Contender, Session, Upserts};
 use crossbeam_epoch::{self as epoch, Guard};
 use crossbeam_skiplist::SkipList;

@@ -18,8 +18,9 @@
 //! verify --index peer:ferntree` finds it in seconds; with keys drawn from a hundred thousand or
 //! more it is too rare to occur in a benchmark.
 
-use super::peer::{Peer, PeerKey};
-use super::recorded::Recorded;
+use super::key::PeerKey;
+use crate::contender::peer::Peer;
+use crate::contender::recorded::Recorded;
 use crate::contender::{Contender, Session};
 use ferntree::{OptimisticRead, Tree};
 use silvics::AllocError;

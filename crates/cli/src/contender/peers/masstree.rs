@@ -30,8 +30,8 @@
 //!   end, and the removal of 256 zero bytes removed the empty key. In histories with such keys,
 //!   lookups miss present keys. Keys without zero bytes passed every test here.
 
-use super::peer::Peer;
-use super::recorded::Recorded;
+use crate::contender::peer::Peer;
+use crate::contender::recorded::Recorded;
 use crate::contender::{Contender, Session};
 use crate::drive::keys::BenchKey;
 use masstree::{MAX_KEY_LENGTH, MassTree, RangeBound};

@@ -29,9 +29,8 @@ pub mod concurrent_map;
 pub mod congee;
 pub mod crossbeam;
 pub mod ferntree;
+pub mod key;
 pub mod masstree;
-pub mod peer;
-pub mod recorded;
 pub mod scc;
 
 #[cfg(test)]
@@ -45,6 +44,4 @@ pub use self::congee::Congee;
 pub use self::crossbeam::CrossbeamSkiplist;
 pub use self::ferntree::Ferntree;
 pub use self::masstree::Masstree;
-pub use self::peer::Peer;
-pub use self::recorded::Recorded;
 pub use self::scc::SccTreeIndex;

@@ -11,9 +11,9 @@
 //! # Scans
 //! `range`, under the session's guard.
 
-use super::peer::Peer;
-use super::recorded::Recorded;
 use crate::contender::held::{MapKey, MapValue};
+use crate::contender::peer::Peer;
+use crate::contender::recorded::Recorded;
 use crate::contender::{Contender, Session, Upserts};
 use scc::{Guard, TreeIndex};
 use silvics::{AllocError, IndexKey};

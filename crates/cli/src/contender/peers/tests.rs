@@ -4,10 +4,10 @@
 //! own test if it can be met on purpose.
 
 use super::Masstree;
-use super::peer::Peer;
 use crate::contender::forms::Lent;
 use crate::contender::held::{MapValue, OurKey};
 use crate::contender::map::OurMap;
+use crate::contender::peer::Peer;
 use crate::contender::{Contender, Session};
 use silvics::IndexKey;
 use silvics_sync::atomic::{AtomicBool, Ordering};

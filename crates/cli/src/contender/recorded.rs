@@ -1,4 +1,5 @@
-//! Peers whose histories `silvics verify` records: the writes of each one, with their answers.
+//! Maps that are driven as peers are, and whose histories `silvics verify` records: the writes of
+//! each one, with their answers.
 //!
 //! The checker needs the value that each write replaced, removed or found. So a peer makes only
 //! those of its writes that return this value. A call that changed nothing and returns no value is
@@ -15,6 +16,7 @@
 //! | `masstree` | – | yes | yes | – |
 //! | `concurrent-map` | yes | yes | yes | yes |
 //! | `ferntree` (`u64` only) | – | yes | yes | – |
+//! | `skipmap`, which is ours | yes | – | yes | – |
 
 use super::peer::Peer;
 use crate::contender::forms::Lent;

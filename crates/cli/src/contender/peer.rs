@@ -1,8 +1,6 @@
-//! The traits of peers: the facts about one, and how its keys are borrowed.
+//! The facts about a peer.
 
 use crate::contender::{Contender, Upserts};
-use crate::drive::keys::BenchKey;
-use std::borrow::Borrow;
 
 /// The facts about a peer in the catalogue. `default()` is an empty map.
 pub trait Peer: Contender + Default {
@@ -23,24 +21,4 @@ pub trait Peer: Contender + Default {
     /// The longest byte string it takes as a key; `None` if there is no limit, or if its keys are
     /// integers. A longer one makes it panic.
     const MAX_KEY_BYTES: Option<usize>;
-}
-
-/// A key that can be borrowed as the `&Q` of `Borrow`-style signatures.
-pub trait PeerKey: BenchKey<Owned: Borrow<Self>> + Ord {
-    /// The key behind a reference.
-    fn lend<'a>(key: &'a Self::Ref<'_>) -> &'a Self;
-}
-
-impl PeerKey for u64 {
-    #[inline(always)]
-    fn lend(key: &u64) -> &u64 {
-        key
-    }
-}
-
-impl PeerKey for [u8] {
-    #[inline(always)]
-    fn lend<'a>(key: &'a &[u8]) -> &'a [u8] {
-        key
-    }
 }
