@@ -21,7 +21,7 @@
 //!   the guard lives: it is taken off by `take_back`, after the guard (Q1 of `lfca`). So a reader
 //!   adds its count to a live object.
 //! * E2: Only the map's objects are compared, with each other and with keys that the caller asks
-//!   for. All are of one [`Shape`], whose functions the map was made with.
+//!   for. All are of one `Shape`, whose functions the map was made with.
 //! * E3: Each [`Entry`] has one count, and borrows the map. So when the map is dropped, none is
 //!   left but those that were forgotten.
 //! * E4: Destructors of keys and values run while no lock is held: in the drop of an entry, in a
