@@ -11,7 +11,11 @@
 //! `raw_iter` and `seek`, then `for_each_in_leaf`: the documented way to read many entries, half as
 //! fast again as `next` for a hundred. `next` moves from leaf to leaf, and reads short rests.
 //!
-//! # Known fault of version 0.7.0
+//! # Known faults of version 0.7.0
+//! A removal that merges two leaves clones a key of a node that another thread may change
+//! meanwhile (`find_parent`). With byte strings the clone may read any address: a run of our tests
+//! was aborted there.
+//!
 //! Two threads that insert the same new key into a full leaf may both learn that they inserted it,
 //! and one value is lost. After the split the second thread finds the key present and returns as if
 //! it had inserted (`RawExclusiveIter::insert_here`). No documented call avoids this. `silvics

@@ -20,7 +20,7 @@
 //! | `scc` | any | yes | – |
 //! | `masstree` | `u64`, bytes up to 256 | `u64` only | scans and removals under writes; zero bytes |
 //! | `concurrent-map` | `u64`, bytes | yes | – |
-//! | `ferntree` | `u64`, bytes | yes | racing inserts into a full leaf |
+//! | `ferntree` | `u64`, bytes | yes | racing inserts into a full leaf, racing removals of byte strings |
 
 pub mod arctic_map;
 pub mod artmap;

@@ -426,8 +426,7 @@ peers! {
         artmap_string: Artmap<str, Arc<[u8]>>,
     }
     a_winner_per_key {
-        ferntree: Ferntree<u64>,
-        ferntree_bytes: Ferntree<[u8]>,
+        ferntree: Ferntree<u64>, // its byte strings have a fault: see its file
     }
     keeps_the_sum_of_keys {
         crossbeam_skiplist_string: CrossbeamSkiplist<str, Arc<[u8]>>,
