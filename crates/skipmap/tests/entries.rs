@@ -210,7 +210,7 @@ fn removed_pairs_are_dropped() {
     let live: Arc<AtomicI64> = Arc::default();
     let map = Map::new();
     let (state, mut most) = (Cell::new(1), 0);
-    for _ in 0..work(200_000) {
+    for _ in 0..if cfg!(miri) { 300 } else { 200_000 } {
         let number = below(&state, 100);
         map.insert(Tracked::new(number, &live), Tracked::new(number, &live));
         map.remove(&Tracked::new(below(&state, 100), &live));

@@ -117,6 +117,17 @@ pub(crate) const fn room_for<K: Slots + ?Sized>(
     if capacity < most { capacity } else { most }
 }
 
+/// The room of a node for some entries, if nodes have one of a few sizes: one line, three, or all.
+pub(crate) const fn coarse_room_for<K: Slots + ?Sized>(is_leaf: bool, entries: usize) -> usize {
+    let lines = match (HEAD + entries * entry_bytes::<K>(is_leaf)).div_ceil(LINE) {
+        0 | 1 => 1,
+        2 | 3 => 3,
+        _ => MAX_LINES,
+    };
+    let (capacity, most) = (capacity_of::<K>(is_leaf, lines), max_entries::<K>(is_leaf));
+    if capacity < most { capacity } else { most }
+}
+
 /// The room of a node that replaces a full one with room for `capacity` entries.
 pub(crate) const fn more<K: Slots + ?Sized>(is_leaf: bool, capacity: usize) -> usize {
     room_for::<K>(is_leaf, capacity + 1 + capacity / 8, false)

@@ -203,7 +203,7 @@ impl<K: Slots + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
             Self::help(way.above, above, guard);
             return Joined::Disturbed;
         }
-        let mut edit = Edit::new(&self.objects, May::Fail);
+        let mut edit = Edit::new(&self.objects, May::Fail, false);
         let (left, right) = if is_right { (neighbour, main) } else { (main, neighbour) };
         // SAFETY: Q1: the base nodes were read under the guard.
         let both = unsafe { edit.concat(left.container, parent.bound(), right.container) };

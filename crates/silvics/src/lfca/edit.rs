@@ -14,7 +14,7 @@
 use super::node::Free;
 use crate::ca::change::{Gone, Path, Step, bound, height, to_edge};
 use crate::ca::key::{Slots, object_word};
-use crate::ca::node::{NodeRef, max_entries, more, room_for};
+use crate::ca::node::{NodeRef, coarse_room_for, max_entries, more, room_for};
 use crate::ca::objects::{Fresh, May, Objects};
 use crate::ca::search::{Locked, order, rank};
 use crate::ca::splice::{Carry, Item, Spliced};
@@ -103,6 +103,15 @@ enum Lifted<K: Slots + ?Sized> {
     Merged(usize, Word),
 }
 
+/// The nodes of a container of this height, or a lower one, have one of a few sizes, if that is the
+/// whole tree and always was.
+///
+/// A leaf that fills up has each size once, and each size that was ever used keeps free objects. In
+/// a small tree these are most of its memory: a map of 1000 random integers took 103 KB with all
+/// sizes and takes 36 KB, one of 100 000 took 5.2 MB and takes 2.4 MB. Larger ones take less with
+/// all sizes.
+const SMALL_HEIGHT: usize = 2;
+
 /// A change that is being made.
 pub(super) struct Edit<'g, K: Slots + ?Sized, P: Placement> {
     pub(super) fresh: Fresh<'g, K, P, Free>,
@@ -111,12 +120,14 @@ pub(super) struct Edit<'g, K: Slots + ?Sized, P: Placement> {
     pub(super) removed: Option<K::Slot>,
     /// Whether a node may be larger than its content needs if no smaller one can be allocated.
     is_modest: bool,
+    /// Whether nodes have one of a few sizes.
+    has_few_sizes: bool,
 }
 
 impl<'g, K: Slots + ?Sized, P: Placement> Edit<'g, K, P> {
-    pub(super) fn new(objects: &'g Objects<K, P, Free>, may: May<'g>) -> Self {
+    pub(super) fn new(objects: &'g Objects<K, P, Free>, may: May<'g>, has_few_sizes: bool) -> Self {
         let fresh = Fresh::new(objects, may);
-        Self { fresh, gone: Gone::new(), removed: None, is_modest: false }
+        Self { fresh, gone: Gone::new(), removed: None, is_modest: false, has_few_sizes }
     }
 
     /// Gives a key a value, or replaces a key that has none. Returns the root of the new container.
@@ -160,7 +171,11 @@ impl<'g, K: Slots + ?Sized, P: Placement> Edit<'g, K, P> {
     /// # Safety
     /// The caller puts as many entries into the node at once.
     unsafe fn node(&mut self, is_leaf: bool, len: usize) -> Result<NodeRef<'g, K>, AllocError> {
-        let mut room = room_for::<K>(is_leaf, len, false);
+        let mut room = if self.has_few_sizes {
+            coarse_room_for::<K>(is_leaf, len)
+        } else {
+            room_for::<K>(is_leaf, len, false)
+        };
         // SAFETY: our contract.
         let mut node = unsafe { self.fresh.node_to_fill(is_leaf, room, len) };
         while node.is_err() && self.is_modest && more::<K>(is_leaf, room) > room {
@@ -190,6 +205,7 @@ impl<'g, K: Slots + ?Sized, P: Placement> Edit<'g, K, P> {
         content: &Spliced<'_, 'g, K>,
     ) -> Result<Word, AllocError> {
         self.gone.push(content.node.word());
+        self.has_few_sizes &= path.steps().len() <= SMALL_HEIGHT;
         let starts_anew = K::BOUNDS_ARE_ENTRIES
             && content.at == 0
             && content.len() > 0

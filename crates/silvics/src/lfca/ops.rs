@@ -15,6 +15,7 @@ use crate::error::AllocError;
 use crate::frame::afterwards;
 use crate::update::{Step, Update};
 use silvics_pool::{Budget, Placement};
+use silvics_sync::atomic::Ordering as Atomic;
 use std::cmp::Ordering;
 
 /// The way to a base node.
@@ -195,6 +196,11 @@ impl<K: Slots + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
         self.way(|route| goes_right::<K>(route.bound(), probe), guard)
     }
 
+    /// Whether no base node has been split or joined so far.
+    fn is_undivided(&self) -> bool {
+        self.lines.load(Atomic::Relaxed) == 0 // Relaxed: a guide to the sizes of nodes
+    }
+
     /// See [`OrderedIndex::update`](crate::OrderedIndex::update). Returns the entry that was found.
     /// The guard is of the tree's domain.
     ///
@@ -225,7 +231,7 @@ impl<K: Slots + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
             let is_done = match (verb.step(state.map(|(_, value)| value)), &found) {
                 (Step::Put(value), found) => {
                     check_len::<K>(key)?;
-                    let mut edit = Edit::new(&self.objects, May::Flush(guard));
+                    let mut edit = Edit::new(&self.objects, May::Flush(guard), self.is_undivided());
                     let root = edit.put(found.as_ref(), (key, value))?;
                     let more = i64::from(state.is_none());
                     let now = self.replace(&way, (root, &mut edit), contended, more, guard)?;
@@ -259,7 +265,7 @@ impl<K: Slots + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
         guard: &'g Guard,
     ) -> Result<bool, AllocError> {
         let take = || -> Result<Option<Way<'g, K>>, AllocError> {
-            let mut edit = Edit::new(&self.objects, May::Flush(guard));
+            let mut edit = Edit::new(&self.objects, May::Flush(guard), self.is_undivided());
             let root = edit.remove(found)?;
             self.replace(way, (root, &mut edit), contended, -1, guard)
         };
