@@ -46,7 +46,7 @@
 //! | word | site | ordering | pairs with | why |
 //! |---|---|---|---|---|
 //! | `taken` | all | Relaxed | – | a count; a stale one makes the core some slots later |
-//! | `uses` | load, store | Relaxed | – | likewise: threads may overwrite each other's counts |
+//! | `uses`, `first_uses` | load, store | Relaxed | – | likewise: threads may overwrite each other's counts |
 //! | `opened` | all | Relaxed | – | a count of bytes that says when to make a core |
 //! | `pools` | all | Relaxed | – | numbers; an index that has first objects makes its pools on one thread |
 //! | `alive` | all | Relaxed | – | a stale count keeps a dropped pool's slots for longer |
@@ -83,10 +83,12 @@ const fn small_bytes(bytes: usize) -> usize {
     if bytes < 128 { 8 << 10 } else { 32 << 10 }
 }
 /// A pool of a few objects that come and go also makes its core: when it has allocated this many
-/// small slots, and the other pools of its index have opened slabs of this many bytes. These are
-/// far more than the slab that the core takes.
+/// small slots, and the other pools of its settings have opened slabs of this many bytes, which are
+/// far more than the slab that the core takes; or when it has allocated [`MORE_USES`].
 const MANY_USES: u32 = 1024;
 const LARGE_INDEX: usize = 512 << 10;
+/// Each use takes some hundred nanoseconds, so that these have taken some milliseconds.
+const MORE_USES: u32 = 32 << 10;
 /// A pool also makes its core when the chunks of its index have this many bytes. They have spare
 /// slots of sizes that nobody needs any more.
 const ALL_BYTES: usize = 128 << 10;
@@ -131,6 +133,8 @@ pub struct SmallObjects {
     alive: AtomicU32,
     /// The bytes of the slabs that the cores of the pools have opened so far.
     opened: AtomicUsize,
+    /// The allocations before the pools were made.
+    first_uses: AtomicU32,
     list: Mutex<List>,
 }
 
@@ -143,8 +147,8 @@ impl fmt::Debug for SmallObjects {
 impl SmallObjects {
     /// No objects yet, for pools with these settings.
     pub(crate) fn new(config: Config) -> Self {
-        let (pools, alive, opened) = Default::default();
-        Self { config, pools, alive, opened, list: Mutex::default() }
+        let (pools, alive, opened, first_uses) = Default::default();
+        Self { config, pools, alive, opened, first_uses, list: Mutex::default() }
     }
 
     /// The small objects of an index that makes its pools later: see
@@ -178,15 +182,20 @@ impl SmallObjects {
 
     /// Allocates an object, before the index has its pools. The pool with this number takes it back
     /// once it has been made. Returns `None` if it is time to make the pools: if the object is
-    /// large or aligned to more than a line, if there is no such number, or if there are 8 KiB of
-    /// first objects, or 32 KiB if this object has 128 bytes or more. Pass the error if the pools
-    /// are `refused`: then there may be more of them.
+    /// large or aligned to more than a line, if there is no such number, if there are 8 KiB of
+    /// first objects, or 32 KiB if this object has 128 bytes or more, or after many allocations.
+    /// Pass the error if the pools are `refused`: then there may be more of them.
     pub fn alloc_first(
         &self,
         pool: u16,
         size: SlotSize,
         refused: Option<AllocError>,
     ) -> Result<Option<NonNull<u8>>, AllocError> {
+        let uses = self.first_uses.load(Ordering::Relaxed);
+        self.first_uses.store(uses.saturating_add(1), Ordering::Relaxed);
+        if uses >= MORE_USES && refused.is_none() {
+            return Ok(None);
+        }
         let most = if refused.is_some() { usize::MAX } else { small_bytes(size.slot) };
         if size.slot > LARGEST || u32::from(pool) >= POOLS {
             return refused.map_or(Ok(None), Err);

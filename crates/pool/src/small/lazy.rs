@@ -1,7 +1,9 @@
 //! The core of a pool that may start with small slots.
 
 use super::list::POOLS;
-use super::{ALL_BYTES, LARGE_INDEX, LARGEST, LARGEST_ALIGN, MANY_USES, SmallObjects, small_bytes};
+use super::{
+    ALL_BYTES, LARGE_INDEX, LARGEST, LARGEST_ALIGN, MANY_USES, MORE_USES, SmallObjects, small_bytes,
+};
 use crate::core::Core;
 use crate::{AllocError, Config, Fallback, Pages, Region, Tuning};
 use silvics_sync::OnceBox;
@@ -34,8 +36,9 @@ impl Small {
     fn has_room(&self, bytes: usize) -> bool {
         let taken = self.taken.load(Ordering::Relaxed) as usize;
         let is_used_much = || {
-            self.uses.load(Ordering::Relaxed) >= MANY_USES
-                && self.objects.opened.load(Ordering::Relaxed) >= LARGE_INDEX
+            let uses = self.uses.load(Ordering::Relaxed);
+            let is_large = || self.objects.opened.load(Ordering::Relaxed) >= LARGE_INDEX;
+            uses >= MANY_USES && is_large() || uses >= MORE_USES
         };
         taken + bytes <= small_bytes(bytes) && !is_used_much()
     }
