@@ -167,8 +167,8 @@ impl<'g, K: Slots + ?Sized> NodeRef<'g, K> {
     /// Initialises a node without entries, except the places of the first `filled` ones.
     ///
     /// # Safety
-    /// That of [`NodeRef::init`]. [`NodeRef::copy`] and the setters initialise these places before
-    /// another thread gets the node.
+    /// That of [`NodeRef::init`]. [`NodeRef::copy`] and [`NodeRef::put`] initialise these places
+    /// before another thread gets the node, or nobody reads them.
     pub(crate) unsafe fn init_from(word: Word, filled: usize) -> Self {
         let from = if COPIES_WORDS { filled } else { 0 };
         // SAFETY: our contract: there is room for all fields.

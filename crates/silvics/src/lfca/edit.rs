@@ -103,14 +103,19 @@ enum Lifted<K: Slots + ?Sized> {
     Merged(usize, Word),
 }
 
-/// The nodes of a container of this height, or a lower one, have one of a few sizes, if that is the
-/// whole tree and always was.
+/// Whether a container has at most some 15 000 entries, by the way to one of its leaves.
 ///
-/// A leaf that fills up has each size once, and each size that was ever used keeps free objects. In
-/// a small tree these are most of its memory: a map of 1000 random integers took 103 KB with all
-/// sizes and takes 36 KB, one of 100 000 took 5.2 MB and takes 2.4 MB. Larger ones take less with
-/// all sizes.
-const SMALL_HEIGHT: usize = 2;
+/// If it is the whole tree, its nodes have one of a few sizes. A leaf that fills up has each size
+/// once, and each size that was ever used keeps free objects. In a small tree these are most of its
+/// memory: a map of 1000 random integers took 103 KB with all sizes and takes 36 KB. A large one
+/// takes less with all sizes.
+fn is_small<K: Slots + ?Sized>(steps: &[Step<'_, K>]) -> bool {
+    match steps {
+        [] | [_] => true,
+        [(root, _), _] => root.len() <= 8,
+        _ => false,
+    }
+}
 
 /// A change that is being made.
 pub(super) struct Edit<'g, K: Slots + ?Sized, P: Placement> {
@@ -171,17 +176,19 @@ impl<'g, K: Slots + ?Sized, P: Placement> Edit<'g, K, P> {
     /// # Safety
     /// The caller puts as many entries into the node at once.
     unsafe fn node(&mut self, is_leaf: bool, len: usize) -> Result<NodeRef<'g, K>, AllocError> {
-        let mut room = if self.has_few_sizes {
-            coarse_room_for::<K>(is_leaf, len)
-        } else {
-            room_for::<K>(is_leaf, len, false)
-        };
-        // SAFETY: our contract.
-        let mut node = unsafe { self.fresh.node_to_fill(is_leaf, room, len) };
+        // SAFETY: our contract. In this tree, nobody reads places behind the last entry.
+        let mut made = |room| unsafe { self.fresh.node_to_fill(is_leaf, room, room) };
+        let mut room = room_for::<K>(is_leaf, len, false);
+        if self.has_few_sizes {
+            let node = made(coarse_room_for::<K>(is_leaf, len));
+            if node.is_ok() || !self.is_modest {
+                return node;
+            }
+        }
+        let mut node = made(room);
         while node.is_err() && self.is_modest && more::<K>(is_leaf, room) > room {
             room = more::<K>(is_leaf, room);
-            // SAFETY: likewise.
-            node = unsafe { self.fresh.node_to_fill(is_leaf, room, len) };
+            node = made(room);
         }
         node
     }
@@ -205,7 +212,7 @@ impl<'g, K: Slots + ?Sized, P: Placement> Edit<'g, K, P> {
         content: &Spliced<'_, 'g, K>,
     ) -> Result<Word, AllocError> {
         self.gone.push(content.node.word());
-        self.has_few_sizes &= path.steps().len() <= SMALL_HEIGHT;
+        self.has_few_sizes &= is_small(path.steps());
         let starts_anew = K::BOUNDS_ARE_ENTRIES
             && content.at == 0
             && content.len() > 0

@@ -169,7 +169,7 @@
 //! # Complexity and footprint
 //! A way has at most 16 route nodes when a base node is split. A write copies one leaf, and the
 //! inner nodes above it: up to 1 KiB each, O(log n) of them for n entries in the base node. The
-//! copy has no room for more than the last line, unless the tree is small (`SMALL_HEIGHT` in
+//! copy has no room for more than the last line, unless the tree is small (`is_small` in
 //! `edit.rs`). A base node takes 24 bytes, a route node 24 (32
 //! with slots of 16 bytes: `u128`, byte strings, and keys of `OrdMap` with heads), and a join 64
 //! while it lasts. Removals need memory, too.

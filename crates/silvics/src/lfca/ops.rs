@@ -15,7 +15,6 @@ use crate::error::AllocError;
 use crate::frame::afterwards;
 use crate::update::{Step, Update};
 use silvics_pool::{Budget, Placement};
-use silvics_sync::atomic::Ordering as Atomic;
 use std::cmp::Ordering;
 
 /// The way to a base node.
@@ -196,9 +195,9 @@ impl<K: Slots + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
         self.way(|route| goes_right::<K>(route.bound(), probe), guard)
     }
 
-    /// Whether no base node has been split or joined so far.
+    /// Whether one base node has all entries.
     fn is_undivided(&self) -> bool {
-        self.lines.load(Atomic::Relaxed) == 0 // Relaxed: a guide to the sizes of nodes
+        self.root.read().kind() == Kind::Base
     }
 
     /// See [`OrderedIndex::update`](crate::OrderedIndex::update). Returns the entry that was found.
