@@ -2,6 +2,7 @@
 
 use super::*;
 use silvics::ord::{CopiedRange, Natural, OrdCursor};
+use std::cmp::Ordering::{Greater, Less};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
@@ -182,4 +183,59 @@ fn cursors_keep_their_place() {
         assert!(cursor.next() && cursor.value() == Some(&60));
     });
     handle.join().expect("it walks");
+}
+
+/// A key whose clones panic when the number of those that are left is zero.
+struct Fragile(u64);
+
+std::thread_local!(static CLONES_LEFT: std::cell::Cell<u64> = const { std::cell::Cell::new(u64::MAX) });
+
+impl Clone for Fragile {
+    fn clone(&self) -> Self {
+        CLONES_LEFT.set(CLONES_LEFT.get().checked_sub(1).expect("a clone that panics"));
+        Self(self.0)
+    }
+}
+
+/// Clones panic in each place in turn. The range then goes on as if it had not been called.
+#[test]
+fn clones_that_panic_lose_no_entry() {
+    let map: Map<Fragile, u64, _> = map(|a: &Fragile, b: &Fragile| a.0.cmp(&b.0));
+    for n in 0..40 {
+        map.insert(Fragile(n), n);
+    }
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| ()));
+    for left in 0..90 {
+        let rng = Rng::new(left);
+        let (mut range, mut front, mut back) = (map.range_unpinned(..), Vec::new(), Vec::new());
+        CLONES_LEFT.set(left);
+        loop {
+            let from_front = rng.below(2) == 0;
+            let step = std::panic::AssertUnwindSafe(|| {
+                if from_front { range.next() } else { range.next_back() }
+            });
+            match std::panic::catch_unwind(step) {
+                Ok(Some((_, value))) if from_front => front.push(value),
+                Ok(Some((_, value))) => back.push(value),
+                Ok(None) => break,
+                Err(_) => CLONES_LEFT.set(u64::MAX),
+            }
+        }
+        back.reverse();
+        assert!([front, back].concat().into_iter().eq(0..40), "{left}");
+    }
+    std::panic::set_hook(hook);
+}
+
+/// An order that never answers "equal" ends each range.
+#[test]
+fn ranges_end_although_keys_are_equal_to_none() {
+    let order = |a: &u32, b: &u32| if a < b { Less } else { Greater };
+    let map: Map<u32, u64, _> = map(order);
+    for n in 0..1000 {
+        map.insert(n * 7 % 1000, 0);
+    }
+    assert!(map.range_unpinned(..).count() <= 1000);
+    assert!(map.range_unpinned(..).rev().count() <= 1000);
 }

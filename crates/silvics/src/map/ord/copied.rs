@@ -11,6 +11,7 @@ use silvics_pool::{Placement, Pooled};
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::fmt;
+use std::iter::FusedIterator;
 use std::marker::PhantomData;
 use std::ops::{Bound, Deref, RangeBounds, RangeFull};
 use std::sync::Arc;
@@ -21,61 +22,60 @@ const COPIES: (usize, usize) = (4, 256);
 /// Copies of consecutive entries, in the direction of the steps.
 struct Copies<K, V> {
     entries: VecDeque<(K, V)>,
+    /// The key of the last one of them.
+    last: Option<K>,
     /// The number of entries to copy next.
     most: usize,
 }
 
 impl<K, V> Copies<K, V> {
-    fn new() -> Self {
-        Self { entries: VecDeque::new(), most: COPIES.0 }
+    fn nothing(most: usize) -> Self {
+        Self { entries: VecDeque::new(), last: None, most }
     }
 }
 
 impl<K: Value + Clone, V: Value + Clone> Copies<K, V> {
-    /// Copies the next entries, from one bound up to another one. If a clone panics, the copies are
-    /// those from before.
+    /// Copies the next entries, from one bound up to another one.
     fn read<C, P: Placement, B: Build, Q: ?Sized>(
-        &mut self,
         map: &OrdMap<K, V, C, P, B>,
         bounds: (Bound<&Q>, Bound<&Q>),
-        descends: bool,
+        (most, descends): (usize, bool),
         is_within: impl Fn(&K) -> bool,
-    ) where
+    ) -> Self
+    where
         C: Compares<K, K> + Compares<K, Q>,
     {
         let view = map.pin();
         let range = view.range::<Q, _>(bounds);
+        let mut entries = VecDeque::with_capacity(most);
         let copy = |(key, value): super::Entry<'_, K, V>| (K::clone(&key), V::clone(&value));
         let within = |entry: &super::Entry<'_, K, V>| is_within(&entry.0);
-        self.entries = if descends {
-            range.rev().take_while(within).take(self.most).map(copy).collect()
+        if descends {
+            entries.extend(range.rev().take_while(within).take(most).map(copy));
         } else {
-            range.take_while(within).take(self.most).map(copy).collect()
-        };
-        self.most = (2 * self.most).min(COPIES.1);
+            entries.extend(range.take_while(within).take(most).map(copy));
+        }
+        let last = entries.back().map(|(key, _)| key.clone());
+        Self { entries, last, most: (2 * most).min(COPIES.1) }
     }
 }
 
 /// One end of a range.
 struct End<K, V> {
     copies: Copies<K, V>,
-    /// The key that was taken last, if it was the last one of its copies.
-    last: Option<K>,
     has_begun: bool,
+    is_over: bool,
 }
 
 impl<K, V> End<K, V> {
     fn new() -> Self {
-        Self { copies: Copies::new(), last: None, has_begun: false }
+        Self { copies: Copies::nothing(COPIES.0), has_begun: false, is_over: false }
     }
 
     /// The bound that keys of the other end do not pass: the next key, or the last one.
     fn limit(&self) -> Option<Bound<&K>> {
-        if !self.has_begun {
-            return None;
-        }
         let next = self.copies.entries.front().map(|(key, _)| Bound::Included(key));
-        next.or(self.last.as_ref().map(Bound::Excluded))
+        next.or(self.copies.last.as_ref().map(Bound::Excluded))
     }
 }
 
@@ -86,8 +86,14 @@ impl<K, V> End<K, V> {
 /// keep removed entries from being freed. Keys are strictly ascending from the front and strictly
 /// descending from the back, and none is returned twice. A key that is present for the whole time
 /// is returned, if both ends are taken until nothing is left; one that is absent for the whole time
-/// is not. A step copies up to 256 entries ahead under a pin, and calls `clone` for each key and
-/// value. If a clone panics, the range is as before.
+/// is not.
+///
+/// A step copies up to 256 entries ahead under a pin, and calls `clone` for each key and value. Any
+/// change of these entries, or between them, may go unnoticed, also one of the thread that has the
+/// range. If a clone panics, the range is as before. Clones of keys must have their order.
+///
+/// If the order of the keys is not total, an end is over when a key does not come behind the one
+/// before it, where the range copies anew. If its answers are random, it may return keys again.
 pub struct CopiedRange<
     K: Value,
     V: Value,
@@ -138,44 +144,52 @@ where
         Self { map, bounds, front: End::new(), back: End::new(), of: PhantomData }
     }
 
+    /// Copies the next entries of an end that has none.
+    fn read<const DESCENDS: bool>(map: &M, bounds: &R, end: &End<K, V>) -> Copies<K, V> {
+        let size = (end.copies.most, DESCENDS);
+        let Some(last) = end.copies.last.as_ref() else {
+            let bounds = (bounds.start_bound(), bounds.end_bound());
+            return Copies::read::<_, _, _, Q>(map, bounds, size, |_| true);
+        };
+        let far = if DESCENDS { bounds.start_bound() } else { bounds.end_bound() };
+        let is_within = |key: &K| {
+            let (Bound::Included(asked) | Bound::Excluded(asked)) = far else { return true };
+            is_inside(map.order().compare_with(key, asked), &far, DESCENDS)
+        };
+        let (from, open) = (Bound::Excluded(last), Bound::Unbounded);
+        let bounds = if DESCENDS { (open, from) } else { (from, open) };
+        Copies::read::<_, _, _, K>(map, bounds, size, is_within)
+    }
+
     /// The next entry from the front, or from the back if `DESCENDS`.
     fn step<const DESCENDS: bool>(&mut self) -> Option<(K, V)> {
         let Self { map, bounds, front, back, .. } = self;
         let (own, other) = if DESCENDS { (back, &*front) } else { (front, &*back) };
-        let order = map.order();
-        let far = if DESCENDS { bounds.start_bound() } else { bounds.end_bound() };
-        let is_within = |key: &K| {
-            let order_of = |asked: &Q| order.compare_with(key, asked);
-            let (Bound::Included(asked) | Bound::Excluded(asked)) = far else { return true };
-            is_inside(order_of(asked), &far, DESCENDS)
-        };
-        if own.copies.entries.is_empty() {
-            match own.last.as_ref() {
-                _ if !own.has_begun => {
-                    let bounds = (bounds.start_bound(), bounds.end_bound());
-                    own.copies.read::<_, _, _, Q>(map, bounds, DESCENDS, |_| true);
-                }
-                Some(last) => {
-                    let (from, open) = (Bound::Excluded(last), Bound::Unbounded);
-                    let bounds = if DESCENDS { (open, from) } else { (from, open) };
-                    own.copies.read::<_, _, _, K>(map, bounds, DESCENDS, is_within);
-                }
-                None => return None,
-            }
-            own.has_begun = true;
+        if own.is_over {
+            return None;
         }
-        let (next, _) = own.copies.entries.front()?;
-        if let Some(limit @ (Bound::Included(limit_key) | Bound::Excluded(limit_key))) =
-            other.limit()
-        {
-            let order = order.compare(next, limit_key);
-            if !is_inside(order, &limit, DESCENDS) {
+        let order = map.order();
+        if own.copies.entries.is_empty() {
+            let copies = Self::read::<DESCENDS>(map, bounds, own);
+            let behind = if DESCENDS { Ordering::Greater } else { Ordering::Less };
+            let first = copies.entries.front().map(|(key, _)| key);
+            let is_behind = |first| {
+                own.copies.last.as_ref().is_none_or(|last| order.compare(last, first) == behind)
+            };
+            if !first.is_some_and(is_behind) {
+                own.is_over = true;
                 return None;
             }
+            (own.copies, own.has_begun) = (copies, true);
         }
-        let entry = own.copies.entries.pop_front()?;
-        own.last = own.copies.entries.is_empty().then(|| entry.0.clone());
-        Some(entry)
+        let (next, _) = own.copies.entries.front()?;
+        let limit = if other.has_begun { other.limit() } else { None };
+        if let Some(limit @ (Bound::Included(key) | Bound::Excluded(key))) = limit
+            && !is_inside(order.compare(next, key), &limit, DESCENDS)
+        {
+            return None;
+        }
+        own.copies.entries.pop_front()
     }
 }
 
@@ -211,6 +225,19 @@ where
     fn next_back(&mut self) -> Option<(K, V)> {
         self.step::<true>()
     }
+}
+
+impl<K, V, C, M, P, B, Q, R> FusedIterator for CopiedRange<K, V, C, M, P, B, Q, R>
+where
+    K: Value + Clone,
+    V: Value + Clone,
+    C: Compares<K, K> + Compares<K, Q>,
+    M: Deref<Target = OrdMap<K, V, C, P, B>>,
+    P: Placement,
+    B: Build,
+    Q: ?Sized,
+    R: RangeBounds<Q>,
+{
 }
 
 /// Ranges and cursors without a pin.
@@ -259,7 +286,7 @@ where
 
     /// A cursor, before the first entry, that keeps the map alive.
     pub fn cursor(self: &Arc<Self>) -> OrdCursor<K, V, C, P, B> {
-        let (copies, place) = (Copies::new(), Place::Before);
+        let (copies, place) = (Copies::nothing(COPIES.0), Place::Before);
         OrdCursor { map: Arc::clone(self), copies, place, descends: false }
     }
 }
@@ -275,9 +302,13 @@ enum Place {
 /// thread, pins nothing between calls, and stays valid whatever other threads insert and remove.
 ///
 /// A cursor stands at an entry, before the first entry, or behind the last one. It has a copy of
-/// the entry, which stays if the entry is removed: the next move goes on from there. It copies up
-/// to 256 entries ahead in the direction of its moves. A write to one of these may go unnoticed, as
-/// if it happened after the cursor had passed. To only iterate, use [`OrdMap::range_owned`].
+/// the entry, which stays if the entry is removed: the next move goes on from there. To only
+/// iterate, use [`OrdMap::range_owned`].
+///
+/// A cursor copies up to 256 entries ahead in the direction of its moves. A write to one of these,
+/// or between them, may go unnoticed, as if it happened after the cursor had passed. A cursor
+/// behind the last entry does not see entries that are added there. If a clone panics, the cursor
+/// stays where it is. If the order of the keys is not total, moves may go on for ever.
 ///
 /// ```
 /// use silvics::OrdMap;
@@ -334,8 +365,7 @@ where
         C: Compares<K, Q>,
     {
         let bounds = if descends { (Bound::Unbounded, from) } else { (from, Bound::Unbounded) };
-        let mut copies = Copies { entries: VecDeque::new(), most };
-        copies.read::<_, _, _, Q>(&self.map, bounds, descends, |_| true);
+        let copies = Copies::read::<_, _, _, Q>(&self.map, bounds, (most, descends), |_| true);
         self.place = if descends { Place::Before } else { Place::Behind };
         (self.copies, self.descends) = (copies, descends);
         !self.copies.entries.is_empty()

@@ -134,10 +134,20 @@ impl<'m, K, V, B: Build> Entry<'m, K, V, B> {
         unsafe { Shape::<K, V>::value(self.slot.word) }
     }
 
+    /// Whether a removal of the entry has noted itself, which it does after it has taken effect.
+    pub fn is_marked(&self) -> bool {
+        // SAFETY: the entry has a count of its object.
+        unsafe { header(self.slot.word) }.is_removed()
+    }
+
+    /// Whether it is the same entry.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.slot.word == other.slot.word
+    }
+
     /// Whether the entry is not in the map any more.
     pub fn is_removed(&self) -> bool {
-        // SAFETY: the entry has a count of its object.
-        if unsafe { header(self.slot.word) }.is_removed() {
+        if self.is_marked() {
             return true;
         }
         // A removal may not have marked it yet.

@@ -40,6 +40,15 @@ struct Steps<'m, K, V, B: Build, const DESCENDS: bool> {
     most: usize,
 }
 
+/// An entry that was the last one. If its destructor panics, the step goes on.
+struct Quiet<T>(Option<T>);
+
+impl<T> Drop for Quiet<T> {
+    fn drop(&mut self) {
+        quietly(|| drop(self.0.take()));
+    }
+}
+
 /// The counts that the steps have of an entry before they return it: that of the result, and unless
 /// the key is a number, that of [`Last`].
 fn counts<K>() -> u32 {
@@ -166,7 +175,7 @@ impl<'m, K, V, B: Build, const DESCENDS: bool> Steps<'m, K, V, B, DESCENDS> {
             self.most = (2 * self.most).clamp(4, MOST_AHEAD);
             self.ahead.slots.pop()?
         };
-        _last = self.last.replace(Last::new(map, slot));
+        _last = Quiet(self.last.replace(Last::new(map, slot)));
         Some(Entry::new(map, slot))
     }
 
