@@ -1,7 +1,7 @@
 //! This package has tests only: `Map`, its keys, and the radix tree, as users of the library call
 //! them. Several of the tests use what is here.
 
-use silvics_sync::atomic::{AtomicI64, Ordering};
+use silvics_sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
@@ -52,5 +52,59 @@ impl Drop for Counted {
 impl PartialEq for Counted {
     fn eq(&self, other: &Self) -> bool {
         self.number == other.number
+    }
+}
+
+const LIVE: u64 = 0x0011_1715_A11E_0000;
+
+/// A key or a value that knows whether it was dropped. Each use of a dropped one fails, as far as
+/// its memory was not used again.
+#[derive(Debug)]
+pub struct Tracked {
+    number: u64,
+    state: AtomicU64,
+    live: Arc<AtomicI64>,
+}
+
+impl Tracked {
+    /// One that adds itself to `live`.
+    #[must_use]
+    pub fn new(number: u64, live: &Arc<AtomicI64>) -> Self {
+        live.fetch_add(1, Ordering::Relaxed);
+        Self { number, state: AtomicU64::new(LIVE), live: Arc::clone(live) }
+    }
+
+    /// Its number.
+    ///
+    /// # Panics
+    /// If it was dropped.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        assert_eq!(self.state.load(Ordering::Relaxed), LIVE, "a dropped object is used");
+        self.number
+    }
+}
+
+impl Drop for Tracked {
+    fn drop(&mut self) {
+        assert_eq!(self.state.swap(0, Ordering::Relaxed), LIVE, "dropped twice");
+        self.live.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl PartialEq for Tracked {
+    fn eq(&self, other: &Self) -> bool {
+        self.number() == other.number()
+    }
+}
+impl Eq for Tracked {}
+impl PartialOrd for Tracked {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Tracked {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.number().cmp(&other.number())
     }
 }

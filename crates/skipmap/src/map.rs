@@ -184,7 +184,8 @@ where
         self.tree()?.pop::<true>().map(Entry)
     }
 
-    /// Removes all entries. One that is inserted during the call may stay.
+    /// Removes all entries. One that is inserted during the call may stay, and the call goes on
+    /// while other threads insert smaller keys than the last one.
     pub fn clear(&self) {
         // No keys are compared. The last entry may be removed by another thread: then there is
         // another one.

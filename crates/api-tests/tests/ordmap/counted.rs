@@ -77,14 +77,14 @@ fn steps_along_other_keys_see_each_write() {
 #[test]
 fn entries_survive_splits_and_joins() {
     let live: Arc<AtomicI64> = Arc::default();
-    let map: Counted<Number, Tracked> = Map::new().expect("there is memory");
+    let map: Counted<Tracked, Tracked> = Map::new().expect("there is memory");
     let rng = Rng::new(1);
     std::thread::scope(|scope| {
         for _ in 0..3 {
             scope.spawn(|| {
                 let mut kept = Vec::new();
                 for n in 0..work(30_000) {
-                    let key = Number(Tracked::new(rng.below(500), &live));
+                    let key = Tracked::new(rng.below(500), &live);
                     let value = || Tracked::new(n, &live);
                     let entry = match rng.below(8) {
                         0 | 1 => Some(map.insert(key, value(), &IfPresent::Replace)),
@@ -98,7 +98,7 @@ fn entries_survive_splits_and_joins() {
                             let mut ends = Ends::new(&map);
                             let range = (Bound::Excluded(&key), Bound::Unbounded);
                             (0..9).find_map(|_| {
-                                ends.next::<Number>(&range).filter(|_| rng.below(9) == 0)
+                                ends.next::<Tracked>(&range).filter(|_| rng.below(9) == 0)
                             })
                         }
                         _ => map.get(&key),
@@ -106,7 +106,7 @@ fn entries_survive_splits_and_joins() {
                     kept.extend(entry);
                     if kept.len() > 30 {
                         let entry = kept.swap_remove(rng.below(30) as usize);
-                        assert!(entry.key().0.number() < 500 && entry.value().number() < 30_000);
+                        assert!(entry.key().number() < 500 && entry.value().number() < 30_000);
                         kept.extend(entry.beside::<true>());
                     }
                 }
@@ -118,25 +118,4 @@ fn entries_survive_splits_and_joins() {
     assert_eq!(len, map.len());
     drop(map);
     assert_eq!(live.load(Memory::Relaxed), 0);
-}
-
-/// A key in the order of its number.
-#[derive(Debug)]
-struct Number(Tracked);
-
-impl PartialEq for Number {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-impl Eq for Number {}
-impl PartialOrd for Number {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Number {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.0.number().cmp(&other.0.number())
-    }
 }

@@ -9,6 +9,7 @@ mod user_code;
 use silvics::ca::build::{Adaptive, Build, Restless};
 use silvics::ord::{Compares, OrdMap};
 use silvics::{Options, Pages, Pooled};
+use silvics_api_tests::Tracked;
 use silvics_sync::atomic::{AtomicI64, AtomicU64, Ordering as Memory};
 use silvics_testkit::make::apart;
 use std::sync::Arc;
@@ -41,36 +42,6 @@ impl Rng {
         word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
         (word ^ word >> 31) % bound
-    }
-}
-
-const LIVE: u64 = 0x0011_1715_A11E_0000;
-
-/// A value that knows whether it was dropped. Each use of a dropped one fails, as far as its memory
-/// was not used again.
-#[derive(Debug)]
-struct Tracked {
-    number: u64,
-    state: AtomicU64,
-    live: Arc<AtomicI64>,
-}
-
-impl Tracked {
-    fn new(number: u64, live: &Arc<AtomicI64>) -> Self {
-        live.fetch_add(1, Memory::Relaxed);
-        Self { number, state: AtomicU64::new(LIVE), live: Arc::clone(live) }
-    }
-
-    fn number(&self) -> u64 {
-        assert_eq!(self.state.load(Memory::Relaxed), LIVE, "a dropped object is used");
-        self.number
-    }
-}
-
-impl Drop for Tracked {
-    fn drop(&mut self) {
-        assert_eq!(self.state.swap(0, Memory::Relaxed), LIVE, "dropped twice");
-        self.live.fetch_sub(1, Memory::Relaxed);
     }
 }
 

@@ -127,6 +127,50 @@ fn a_pool_outgrows_the_source_and_uses_its_small_slots_again() {
     assert_eq!(budget.held(), 0);
 }
 
+/// Allocates and frees an object again and again.
+fn use_again(pool: &Pool<Line>, times: u32) {
+    for _ in 0..times {
+        let line = pool.alloc().unwrap();
+        // SAFETY: allocated above, used no more.
+        unsafe { pool.free(line) };
+    }
+}
+
+/// A pool of one object at a time leaves the list: soon if its index is large, and at last in any
+/// case.
+#[test]
+fn a_pool_that_is_used_again_and_again_has_a_core() {
+    let config = config();
+    let pool = Pool::<Line>::new("line", &config);
+    use_again(&pool, MORE_USES - 1);
+    assert!(pool.stats().regions.is_empty());
+    use_again(&pool, 2);
+    assert_eq!(pool.stats().regions.len(), 1);
+
+    let (others, pool) = (BytesPool::new("bytes", &config), Pool::<Line>::new("line", &config));
+    use_again(&pool, MANY_USES + 1);
+    assert!(pool.stats().regions.is_empty(), "the index is small");
+    for _ in 0..2 * LARGE_INDEX / 1024 {
+        others.alloc(1024).unwrap();
+    }
+    use_again(&pool, 1);
+    assert_eq!(pool.stats().regions.len(), 1);
+}
+
+/// An index that uses its first objects again and again makes its pools.
+#[test]
+fn first_objects_that_are_used_again_and_again_are_the_last_ones() {
+    let config = config();
+    let objects = config.small.as_ref().unwrap();
+    let size = SlotSize { object: 24, slot: 24 };
+    for _ in 0..MORE_USES {
+        let object = objects.alloc_first(0, size, None).unwrap().expect("it is not time yet");
+        // SAFETY: allocated above, used no more.
+        unsafe { objects.free_first(object, 24) };
+    }
+    assert!(objects.alloc_first(0, size, None).unwrap().is_none());
+}
+
 #[test]
 fn threads_that_outgrow_the_source_together_lose_no_slot() {
     const THREADS: usize = 4;

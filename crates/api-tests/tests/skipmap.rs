@@ -1,59 +1,13 @@
-//! Entries that are kept, the moment when keys and values are dropped, and code of the user that
-//! misbehaves.
+//! `silvics-skipmap`: entries that are kept, the moment when keys and values are dropped, and code
+//! of the user that misbehaves.
 
+use silvics_api_tests::Tracked;
 use silvics_skipmap::{SkipMap, SkipSet};
 use silvics_sync::atomic::{AtomicI64, AtomicU64, Ordering as Memory};
 use std::cell::Cell;
 use std::cmp::Ordering;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Barrier, LazyLock, Mutex, MutexGuard, PoisonError};
-
-const LIVE: u64 = 0x0011_1715_A11E_0000;
-
-/// A key or a value that knows whether it was dropped. Each use of a dropped one fails, as far as
-/// its memory was not used again.
-#[derive(Debug)]
-struct Tracked {
-    number: u64,
-    state: AtomicU64,
-    live: Arc<AtomicI64>,
-}
-
-impl Tracked {
-    fn new(number: u64, live: &Arc<AtomicI64>) -> Self {
-        live.fetch_add(1, Memory::Relaxed);
-        Self { number, state: AtomicU64::new(LIVE), live: Arc::clone(live) }
-    }
-
-    fn number(&self) -> u64 {
-        assert_eq!(self.state.load(Memory::Relaxed), LIVE, "a dropped object is used");
-        self.number
-    }
-}
-
-impl Drop for Tracked {
-    fn drop(&mut self) {
-        assert_eq!(self.state.swap(0, Memory::Relaxed), LIVE, "dropped twice");
-        self.live.fetch_sub(1, Memory::Relaxed);
-    }
-}
-
-impl PartialEq for Tracked {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-impl Eq for Tracked {}
-impl PartialOrd for Tracked {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Tracked {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.number().cmp(&other.number())
-    }
-}
 
 type Map = SkipMap<Tracked, Tracked>;
 
@@ -409,7 +363,7 @@ fn small_maps_are_small() {
     for n in 0..100 {
         map.insert(n.to_string(), n);
     }
-    assert!(map.bytes() < 64 << 10, "{} bytes", map.bytes());
+    assert!(map.bytes() < 24 << 10, "{} bytes", map.bytes());
 }
 
 /// Entries and ranges can be sent and shared.
