@@ -31,9 +31,8 @@ pub enum CompareExchangeError {
     Alloc(AllocError),
 }
 
-/// The reason why [`ArtTree::bulk_load`](crate::ArtTree::bulk_load),
-/// [`BlockTree::bulk_load`](crate::BlockTree::bulk_load) or
-/// [`WordTree::bulk_load`](crate::WordTree::bulk_load) did not load.
+/// The reason why sorted entries were not loaded: by [`Map::from_sorted`](crate::Map::from_sorted),
+/// [`OrdMap::from_sorted`](crate::OrdMap::from_sorted), or the `bulk_load` of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BulkLoadError {

@@ -4,6 +4,7 @@ mod agreement;
 mod copied;
 mod counted;
 mod memory;
+mod sorted;
 mod user_code;
 
 use silvics::ca::build::{Adaptive, Build, Restless};

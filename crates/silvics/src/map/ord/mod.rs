@@ -36,10 +36,12 @@
 //! | `numbers.rs` | integers in their natural order, which the nodes have themselves |
 //! | `ops.rs`, `scan.rs` | the operations on one key, and on ranges |
 //! | `verbs.rs`, `view.rs`, `owned.rs` | the verbs, and the faces that have them |
+//! | `bulk.rs` | building a map from sorted entries |
 //! | `copied.rs` | ranges and cursors that copy entries and hold no pin |
 //! | `guard.rs`, `set.rs` | entries that hold a pin; sets |
 //! | `counted/` | entries that are counted, for the crate `silvics-skipmap` |
 
+mod bulk;
 mod copied;
 #[doc(hidden)]
 pub mod counted;

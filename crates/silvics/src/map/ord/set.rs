@@ -4,7 +4,7 @@ use super::order::{Comparator, Compares, Natural};
 use super::scan::{Range, iterators};
 use super::{EntryGuard, OrdMap, OrdView};
 use crate::ca::build::{Adaptive, Build};
-use crate::error::{AllocError, Violation};
+use crate::error::{AllocError, BulkLoadError, Violation};
 use crate::index::Options;
 use crate::map::value::{Value, ValueRef};
 use crate::map::{Memory, Rejected, TryInsertError};
@@ -56,6 +56,16 @@ impl<T: Value, C: Comparator<T>, P: Placement, B: Build> OrdSet<T, C, P, B> {
     /// An empty set in this order with these options: see [`OrdMap::with_options`].
     pub fn with_options(order: C, options: &Options) -> Result<Self, AllocError> {
         OrdMap::with_options(order, options).map(|map| Self { map })
+    }
+
+    /// Makes a set from keys in ascending order: see [`OrdMap::from_sorted`].
+    pub fn from_sorted(
+        order: C,
+        options: &Options,
+        keys: impl IntoIterator<Item = T>,
+    ) -> Result<Self, BulkLoadError> {
+        let entries = keys.into_iter().map(|key| (key, ()));
+        Ok(Self { map: OrdMap::from_sorted(order, options, entries)? })
     }
 
     /// The number of keys: see [`OrdMap::len`].

@@ -7,10 +7,10 @@
 
 use super::numbers::{self, Position};
 use super::order::{Comparator, Compares, Natural};
-use super::slot::{ByOrder, Keys, Memo, Probe, Slot};
+use super::slot::{ByOrder, Head, Keys, Memo, Probe, Slot};
 use crate::ca::build::Build;
 use crate::domain::{Domain, Guard, Under};
-use crate::error::{AllocError, Violation};
+use crate::error::{AllocError, Violation, reserved};
 use crate::frame::{Frame, See};
 use crate::lfca::{self, Lfca, from_bound};
 use crate::map::value::{Draft, Value, ValueRef, Values};
@@ -18,6 +18,7 @@ use crate::memory::Memory;
 use crate::update::Update;
 use silvics_pool::Placement;
 use std::any::TypeId;
+use std::cmp::Ordering;
 use std::ops::Bound;
 
 /// An entry: the word of its key, and that of its value.
@@ -87,6 +88,35 @@ impl<K: Value, P: Placement> New<'_, K, P> {
     pub(super) fn placed(self) {
         if let Self::Key(draft, _) = self {
             draft.placed();
+        }
+    }
+
+    fn number(&self) -> u64 {
+        match self {
+            Self::Number(number) => *number,
+            Self::Key(..) => unreachable!("as `Tree::draft` has made it"),
+        }
+    }
+
+    #[inline(always)]
+    fn slot<H: Head>(&self) -> Slot<H> {
+        match self {
+            Self::Key(draft, head) => Slot::new(*head, draft.word()),
+            Self::Number(_) => unreachable!("as `Tree::draft` has made it"),
+        }
+    }
+
+    /// Compares two keys that are to be inserted.
+    pub(super) fn compare<C: Comparator<K>>(&self, other: &Self, order: &C) -> Ordering {
+        match (self, other) {
+            (Self::Number(number), Self::Number(other)) => number.cmp(other),
+            (Self::Key(key, _), Self::Key(other, _)) => {
+                // SAFETY: the words are those of keys, which the drafts keep.
+                let [key, other] =
+                    [key, other].map(|draft| unsafe { ValueRef::<K>::new(draft.word()) });
+                order.compare(&key, &other)
+            }
+            _ => unreachable!("as `Tree::draft` has made them"),
         }
     }
 
@@ -213,6 +243,21 @@ impl<K: Value, C: Comparator<K>, P: Placement, B: Build> Tree<K, C, P, B> {
         held.keys.draft(key, guard).map(|draft| New::Key(draft, head))
     }
 
+    /// Fills a new tree with entries whose keys ascend. It compares nothing.
+    ///
+    /// # Safety
+    /// No other thread uses the tree. It owns the keys and values of the entries afterwards.
+    pub(super) unsafe fn load(&self, entries: &[(New<'_, K, P>, u64)]) -> Result<(), AllocError> {
+        // SAFETY: our contract.
+        unsafe {
+            with!(
+                self,
+                tree => tree.load_checked(&converted(entries, New::number)?, 1),
+                tree => tree.load_checked(&converted(entries, New::slot)?, 1)
+            )
+        }
+    }
+
     /// Calls `then` with what a search needs of a key of the map.
     ///
     /// # Safety
@@ -286,10 +331,8 @@ impl<K: Value, C: Comparator<K>, P: Placement, B: Build> Tree<K, C, P, B> {
                 Ok(found.map(|(number, value)| (numbers::word_of::<K>(number), value)))
             },
             tree => {
-                let slot = match new {
-                    Some(New::Key(draft, head)) => Slot::new(*head, draft.word()),
-                    _ => Slot::new(0, 0), // nothing is put
-                };
+                // Without a new key, nothing is put.
+                let slot = new.map_or_else(|| Slot::new(0, 0), New::slot);
                 let only = only.map(|word| Slot::new(0, word));
                 let probe = asked.probe();
                 probe.search();
@@ -377,6 +420,17 @@ impl<K: Value, C: Comparator<K>, P: Placement, B: Build> Tree<K, C, P, B> {
     pub(super) fn free_nodes(&mut self) {
         with!(self, tree => tree.free_nodes(), tree => tree.free_nodes());
     }
+}
+
+/// Entries with other forms of their keys.
+fn converted<N, T>(
+    entries: &[(N, u64)],
+    convert: impl Fn(&N) -> T,
+) -> Result<Vec<(T, u64)>, AllocError> {
+    let mut list = Vec::new();
+    let new = entries.iter().map(|(key, value)| (convert(key), *value));
+    reserved(&mut list, entries.len())?.extend(new);
+    Ok(list)
 }
 
 /// A scan of a tree, in descending order if it `DESCENDS`.
