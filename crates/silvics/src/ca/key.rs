@@ -64,6 +64,11 @@ pub trait Slots: private::Sealed + 'static {
     /// The object of the slot is not reclaimed during the call.
     unsafe fn order_by_object(slot: Self::Slot, probe: &Self::Probe<'_>) -> Order;
 
+    /// Prefetches what [`order_by_object`](Self::order_by_object) would read of a key. The slot may
+    /// be of a key that is not in the tree any more.
+    #[inline(always)]
+    fn prefetch(_slot: impl FnOnce() -> Self::Slot) {}
+
     /// Notes that a call searches for a key again, since the tree has changed meanwhile.
     fn again(_probe: &Self::Probe<'_>) {}
 

@@ -62,7 +62,16 @@ pub(crate) fn rank<K: Slots + ?Sized>(
     let (mut low, mut size) = (from, len.saturating_sub(from));
     while size > 0 {
         let half = size / 2;
-        let order = order::<K>(node.key(low + half), probe, valid)?;
+        let key = node.key(low + half);
+        let order = if let Some(order) = K::order(key, probe) {
+            order
+        } else {
+            // The next key is one of these two.
+            for next in [low + half / 2, low + half + 1 + (size - half - 1) / 2] {
+                K::prefetch(|| node.key(next.min(len - 1)));
+            }
+            order_by_object::<K>(key, probe, valid)?
+        };
         let passes = order == Ordering::Less || or_equal && order == Ordering::Equal;
         low = if passes { low + half + 1 } else { low };
         size = if passes { size - half - 1 } else { half };
@@ -79,13 +88,23 @@ pub(crate) fn order<K: Slots + ?Sized>(
 ) -> Result<Ordering, Torn> {
     match K::order(slot, probe) {
         Some(order) => Ok(order),
-        None if valid.is_valid() => {
-            // SAFETY: N3: the container had the key when its version was read, or has it under the
-            // lock. So its object was not retired before the guard was taken.
-            Ok(unsafe { K::order_by_object(slot, probe) })
-        }
-        None => Err(Torn),
+        None => order_by_object::<K>(slot, probe, valid),
     }
+}
+
+/// The order of a key of a node and another key, by the object of the first one.
+#[inline(always)]
+fn order_by_object<K: Slots + ?Sized>(
+    slot: K::Slot,
+    probe: &K::Probe<'_>,
+    valid: impl Valid,
+) -> Result<Ordering, Torn> {
+    if !valid.is_valid() {
+        return Err(Torn);
+    }
+    // SAFETY: N3: the container had the key when its version was read, or has it under the lock. So
+    // its object was not retired before the guard was taken.
+    Ok(unsafe { K::order_by_object(slot, probe) })
 }
 
 /// The node that a word leads to, if the word was in the container. Nothing if the container is

@@ -188,7 +188,7 @@ fn pointer<V>(word: u64) -> NonNull<V> {
 /// Prefetches the value of a word whose type is not [`inline`].
 #[inline(always)]
 pub(super) fn fetch<V>(word: u64) {
-    prefetch(pointer::<V>(word).as_ptr());
+    prefetch(with_exposed_provenance_mut::<V>(word as usize));
 }
 
 /// The memory of values. Values that are too large for a pool's slabs come one by one from a heap.

@@ -7,7 +7,7 @@
 use super::order::Comparator;
 use crate::ca::key::{Slots, private};
 use crate::domain::Guard;
-use crate::map::value::{Value, ValueRef, Values, inline};
+use crate::map::value::{Value, ValueRef, Values, fetch, inline};
 use silvics_pool::Placement;
 use silvics_sync::atomic::{AtomicU64, Ordering as Memory};
 use std::cell::{Cell, RefCell};
@@ -291,6 +291,13 @@ impl<K: Value, C: Comparator<K>, M: KeyMemory, H: Head> Slots for ByOrder<K, C, 
             memo.note(slot.word, order);
             order
         })
+    }
+
+    #[inline(always)]
+    fn prefetch(slot: impl FnOnce() -> Slot<H>) {
+        if !inline::<K>() {
+            fetch::<K>(slot().word);
+        }
     }
 
     fn again(probe: &Probe<'_, K, C>) {
