@@ -66,7 +66,7 @@ pub(crate) fn rank<K: Slots + ?Sized>(
         let order = if let Some(order) = K::order(key, probe) {
             order
         } else {
-            // The next key is one of these two.
+            // The next key to be compared, if there is one, is one of these two.
             for next in [low + half / 2, low + half + 1 + (size - half - 1) / 2] {
                 K::prefetch(|| node.key(next.min(len - 1)));
             }

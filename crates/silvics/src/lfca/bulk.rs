@@ -18,17 +18,17 @@ impl<K: CaKey + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
     ) -> Result<(), BulkLoadError> {
         check_sorted::<K>(entries, self.objects.frame().len.sum())?;
         let base_nodes = self.adaptation(&self.objects.frame().domain.pin()).base_nodes.len();
-        // SAFETY: access is exclusive.
+        // SAFETY: access is exclusive, `check_sorted` finds no entry, and such keys are not held.
         Ok(unsafe { self.load_checked(entries, base_nodes) }?)
     }
 }
 
 impl<K: Slots + ?Sized, P: Placement, B: Build> Lfca<K, P, B> {
-    /// Fills an empty tree, which has this number of base nodes, with entries whose keys ascend. No
-    /// route node has a key that is held (`bounds.rs`).
+    /// Fills an empty tree, which has this number of base nodes, with entries whose keys ascend.
     ///
     /// # Safety
-    /// No other thread uses the tree.
+    /// No other thread uses the tree. It has no entry, and no route node with a key that is held
+    /// (`bounds.rs`).
     pub(crate) unsafe fn load_checked(
         &self,
         entries: &[(K::New<'_>, u64)],

@@ -123,8 +123,8 @@
 //! | `lines` | add | Relaxed | – | all results differ |
 //!
 //! The object behind a place is initialised before the exchange. Under exclusive access
-//! (`bulk_load`), a place is stored with Release and loaded with Acquire, as no other thread has an
-//! order to see.
+//! (`bulk_load`, `OrdMap::from_sorted`), a place is stored with Release and loaded with Acquire, as
+//! no other thread has an order to see.
 //!
 //! # Linearization points
 //! | method, outcome | point |

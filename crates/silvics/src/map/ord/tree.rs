@@ -246,7 +246,8 @@ impl<K: Value, C: Comparator<K>, P: Placement, B: Build> Tree<K, C, P, B> {
     /// Fills a new tree with entries whose keys ascend. It compares nothing.
     ///
     /// # Safety
-    /// No other thread uses the tree. It owns the keys and values of the entries afterwards.
+    /// No other thread uses the tree, and nothing was inserted into it. If this succeeds, it owns
+    /// the keys and values of the entries.
     pub(super) unsafe fn load(&self, entries: &[(New<'_, K, P>, u64)]) -> Result<(), AllocError> {
         // SAFETY: our contract.
         unsafe {
