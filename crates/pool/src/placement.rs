@@ -219,8 +219,11 @@ impl SharedBytes {
         self.config.budget.give(self.config.heap.bytes(layout));
     }
 
-    fn layout(size: usize) -> Result<Layout, AllocError> {
-        Layout::from_size_align(size.max(1), 8).map_err(|_| AllocError::System { requested: size })
+    /// The layout of an object, aligned as slots of a pool would be.
+    fn layout(&self, size: usize) -> Result<Layout, AllocError> {
+        let align = self.config.tuning.slot_alignment().max(8);
+        let layout = Layout::from_size_align(size.max(1), align);
+        layout.map_err(|_| AllocError::System { requested: size })
     }
 }
 
@@ -233,11 +236,11 @@ unsafe impl BytesAlloc for SharedBytes {
     }
 
     fn alloc(&self, size: usize) -> Result<NonNull<u8>, AllocError> {
-        self.alloc_layout(Self::layout(size)?)
+        self.alloc_layout(self.layout(size)?)
     }
 
     unsafe fn free(&self, object: NonNull<u8>, size: usize) {
-        if let Ok(layout) = Self::layout(size) {
+        if let Ok(layout) = self.layout(size) {
             // SAFETY: the caller's promise: `alloc(size)` used the same layout.
             unsafe { self.free_layout(object, layout) };
         }

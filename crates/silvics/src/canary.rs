@@ -224,6 +224,31 @@ canaries! {
     /// value for equal without comparing it.
     OtherValueTrusted "other-value-trusted";
 
+    "versions":
+    /// A batch is marked as ready before all of its versions are in their chains. A reader then
+    /// draws its number, and sees a part of it.
+    BatchReadyEarly "batch-ready-early";
+    /// A version gets its number before it is in its chain. A snapshot at this number, or later,
+    /// does not see it at first.
+    NumberDrawnEarly "number-drawn-early";
+    /// A version with a given number becomes final even if the watermark has passed it. A snapshot
+    /// that has read without it then sees it.
+    LateVersionKept "late-version-kept";
+    /// A writer drops versions without looking for snapshots.
+    SnapshotNotSeen "snapshot-not-seen";
+    /// A snapshot announces itself after it has chosen its number. A writer in between does not
+    /// know of it, and drops what it can see.
+    AnnouncedLate "announced-late";
+    /// A reader passes a version of an open batch, and does not look at it again. The batch becomes
+    /// visible, and the versions below it are dropped, before the reader follows the link.
+    OpenPassedOnce "open-passed-once";
+    /// A version of a batch that has failed stays in its chain, and the link from it is cut with
+    /// the versions below. A reader that stands at it finds nothing.
+    FailedVersionKept "failed-version-kept";
+    /// A writer drops what is below its version, without asking whether that is still in the chain.
+    /// Another one has dropped it with the versions below.
+    OutOfChainTrusted "out-of-chain-trusted";
+
     "edge-ext-lf":
     /// A removal reads the edge to the sibling, but does not tag it, before the ancestor's edge
     /// swings to the sibling. A key that is inserted at that edge in between is cut off. Ports of

@@ -203,6 +203,7 @@ pub use index::{
 pub use key::{AsKey, AsPrefix, IndexKey, Key};
 pub use lfca::LfcaTree;
 pub use map::ord::{self, OrdMap, OrdSet};
+pub use map::versions::{self, VersionedMap};
 pub use map::{Map, Set, ValueGuard, ValueRef, View};
 pub use pinned::{PinIndex, Pinned};
 #[cfg(feature = "derive")]

@@ -8,7 +8,7 @@ use scenarios::{
     ADAPTING, ADAPTING_ENDS, ADAPTING_RANGES, ADAPTING_UPDATES, BATCHES, BLOCK_ENDS, BLOCKS,
     CHAINS, COMMON, COPIES, ENDS, FLAGS, HELD_KEYS, HOT, JOINS, LATE_HELPERS, LOCKED_EDGES, NODES,
     ORDERINGS, PROMOTIONS, RELOCATIONS, RESERVATIONS, ROOTS, ROTATIONS, SCANS, SUCCESSIONS, TOWERS,
-    TURNS, WORD_ENDS, WORDS, reorganizing,
+    TURNS, VERSIONS, WORD_ENDS, WORDS, reorganizing,
 };
 use silvics::art::hot::Sampled;
 use silvics::bst::natarajan::build::Collocated;
@@ -24,8 +24,8 @@ use silvics_testkit::mapped::Mapped;
 use silvics_testkit::ordmapped::OrdMapped;
 use silvics_testkit::schedules::Step::{Exchange, Get, Insert, Remove};
 use silvics_testkit::schedules::{
-    Found, Model, Scenario, Stops, ends, first_bytes, hunt, hunt_stop, points, report, scans,
-    updates,
+    Found, Model, Scenario, Stops, ends, first_bytes, hunt, hunt_programs, hunt_stop, points,
+    report, scans, updates,
 };
 use std::time::Instant;
 
@@ -153,6 +153,7 @@ fn catch(canary: Canary) -> Option<Found> {
         }
         "words" => hunt::<WordTree<u64, Model>>(&[WORDS, COMMON], scans, SCHEDULES, None),
         "map" => hunt::<Mapped<u64, Model>>(&[COMMON], points, SCHEDULES, None),
+        "versions" => hunt_programs(VERSIONS, SCHEDULES),
         "edge-ext-lf" => hunt::<NatarajanTree<Model>>(&[CHAINS, COMMON], points, SCHEDULES, None),
         "edge-ext-lf:collocated" => {
             let lists = &[CHAINS, COMMON];
@@ -302,6 +303,18 @@ const REASONS: &[(&[Canary], &[&str])] = &[
     (&POPS, &["not linearizable"]),
     (&[Canary::MovedLeafFreedAtOnce], &["use after free"]),
     (&[Canary::ValueFreedAtOnce, Canary::OtherValueTrusted], &["not linearizable"]),
+    (
+        &[
+            Canary::BatchReadyEarly,
+            Canary::NumberDrawnEarly,
+            Canary::LateVersionKept,
+            Canary::SnapshotNotSeen,
+            Canary::AnnouncedLate,
+        ],
+        &["a snapshot"],
+    ),
+    (&[Canary::OpenPassedOnce, Canary::FailedVersionKept], &["it stays"]),
+    (&[Canary::OutOfChainTrusted], &["double free", "use after free", "free of an object"]),
     // A live part that is cut off with others is freed with them, or by both removers.
     (
         &[Canary::SiblingNotTagged, Canary::InsertIgnoresMark],
@@ -431,7 +444,11 @@ fn canaries_name_structures_of_the_table() {
         let row = STRUCTURES.iter().find(|row| row.name == structure);
         let builds = row.map_or(&[][..], |row| row.builds);
         let known = build.is_none_or(|build| builds.iter().any(|of| of.name == build));
-        assert!(structure == "map" || row.is_some() && known, "{canary:?}: {}", canary.index());
+        assert!(
+            matches!(structure, "map" | "versions") || row.is_some() && known,
+            "{canary:?}: {}",
+            canary.index()
+        );
     }
     for row in STRUCTURES {
         // The builds of another row of the same structure share its code.
@@ -462,7 +479,7 @@ fn every_canary_is_caught() {
                 report(&format!(
                     "canary {} {name} schedules {schedules} scenario {} seconds {seconds:.2}: {}",
                     canary.index(),
-                    scenario.name,
+                    scenario,
                     reason.lines().next().unwrap_or_default(),
                 ));
                 let expected = reasons(canary).iter().any(|expected| reason.contains(expected));
@@ -505,7 +522,7 @@ fn who_moves_nodes_makes_the_mistakes_of_who_grows_them() {
             "canary art {} schedules {} scenario {} seconds {:.2}: {}",
             canary.name(),
             found.schedules,
-            found.scenario.name,
+            found.scenario,
             start.elapsed().as_secs_f32(),
             found.reason.lines().next().unwrap_or_default(),
         ));
@@ -526,7 +543,7 @@ fn the_link_of_a_node_that_left_the_list_first_leads_to_freed_memory() {
     report(&format!(
         "canary log-int list-before-tree schedules {} scenario {} seconds {:.2}: use after free",
         found.schedules,
-        found.scenario.name,
+        found.scenario,
         start.elapsed().as_secs_f32(),
     ));
 }

@@ -36,7 +36,7 @@ fn a_failing_schedule_can_be_replayed() {
     let files = files(folder.path());
     assert_eq!(files.len(), 1, "{files:?}");
     for _ in 0..2 {
-        let play = || replay::<BronsonTree<Model>>(found.scenario, points, &files[0]);
+        let play = || replay::<BronsonTree<Model>>(&ROTATION, points, &files[0]);
         let payload = catch_unwind(AssertUnwindSafe(play)).expect_err("it failed before");
         assert_eq!(payload.downcast_ref::<String>(), Some(&found.reason));
     }

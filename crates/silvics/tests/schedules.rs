@@ -10,7 +10,7 @@ use scenarios::{
     ADAPTING, ADAPTING_ENDS, ADAPTING_RANGES, ADAPTING_UPDATES, BATCHES, BLOCK_ENDS, BLOCKS,
     CHAINS, COMMON, COPIES, ENDS, FLAGS, HELD_KEYS, HOT, JOINS, LATE_HELPERS, LOCKED_EDGES, NODES,
     ORDERINGS, PROMOTIONS, RELOCATIONS, RESERVATIONS, ROOTS, ROTATIONS, SCANS, SUCCESSIONS, TOWERS,
-    TURNS, WORD_ENDS, WORDS, reorganizing,
+    TURNS, VERSIONS, WORD_ENDS, WORDS, reorganizing,
 };
 use silvics::art::hot::Sampled;
 use silvics::bst::build::{Baseline, Fixed};
@@ -26,8 +26,8 @@ use silvics_testkit::mapped::Mapped;
 use silvics_testkit::ordmapped::OrdMapped;
 use silvics_testkit::schedules::Step::{Get, GetMany, Insert, Remove};
 use silvics_testkit::schedules::{
-    Act, Model, Scenario, Step, Stops, atomic, ends, explore, first_bytes, hunt_stop, points,
-    scans, stops, updates,
+    Act, Model, Scenario, Step, Stops, atomic, ends, explore, explore_program, first_bytes,
+    hunt_stop, points, scans, stops, updates,
 };
 use silvics_testkit::{ScanSubject, Subject};
 use stops::{
@@ -255,6 +255,14 @@ fn lfca_tree() {
     explore_all::<LfcaTree<[u8], Model, Restless>>("lfca-tree:restless-bytes", &lists, scans);
     explore_all::<LfcaTree<u64, Model>>("lfca-tree", &[COMMON, NODES, SCANS, BATCHES], scans);
     explore_all::<LfcaTree<u128, Model>>("lfca-tree-u128", &[COMMON, SCANS], scans);
+}
+
+/// A map with versions, in programs of its own.
+#[test]
+fn versions() {
+    for program in VERSIONS {
+        explore_program("versions", *program, SCHEDULES);
+    }
 }
 
 /// Keys have slots of their own, and route nodes have some of them.

@@ -170,14 +170,33 @@ impl<M: Objects> Kept<M> {
         make(self.memory()).or_else(|_| self.made_after_flush(guard, make))
     }
 
+    /// Makes an object like [`Kept::made`], and takes none back: the caller may hold a lock.
+    #[inline(always)]
+    pub(crate) fn made_under_lock<T>(
+        &self,
+        guard: &Guard,
+        make: impl Fn(&M) -> Result<T, AllocError>,
+    ) -> Result<T, AllocError> {
+        make(self.memory()).or_else(|_| {
+            self.retired.flush(guard);
+            make(self.memory())
+        })
+    }
+
+    /// Seals the objects that this thread retired, and takes all ready batches back, under a guard.
+    #[cold]
+    pub(crate) fn drop_all_ready(&self, guard: &Guard) {
+        self.retired.flush(guard);
+        self.owner.drop_ready(usize::MAX);
+    }
+
     #[cold]
     fn made_after_flush<T>(
         &self,
         guard: &Guard,
         make: impl Fn(&M) -> Result<T, AllocError>,
     ) -> Result<T, AllocError> {
-        self.retired.flush(guard);
-        self.owner.drop_ready(usize::MAX);
+        self.drop_all_ready(guard);
         make(self.memory())
     }
 

@@ -12,6 +12,7 @@
 //!   entries are copies (`copies.rs`), and [`PinnedRange`] (`pinned_range.rs`).
 //! * `cursor.rs`: [`Cursor`], a position that owns the memory it needs.
 //! * `key/`: the keys of maps; see [`crate::key`].
+//! * `versions/`: [`VersionedMap`](versions::VersionedMap), a map that keeps older versions.
 //! * `builder.rs`: [`Builder`]; `set.rs`: [`Set`], a map without values; `keyed.rs`: [`Keyed`],
 //!   values that contain their keys.
 //! * `serde.rs`, with the feature `serde`: maps and sets in the formats of that crate.
@@ -63,6 +64,7 @@ mod set;
 mod spot;
 pub(crate) mod value;
 mod verbs;
+pub mod versions;
 mod view;
 
 pub use batch::ExtendError;

@@ -9,6 +9,7 @@ mod lists;
 mod lock_free;
 mod locked;
 mod radix;
+mod versions;
 mod words;
 
 pub(crate) use adapting::{
@@ -21,6 +22,7 @@ pub(crate) use lists::{SCANS, TOWERS};
 pub(crate) use lock_free::{LATE_HELPERS, RELOCATIONS, RESERVATIONS, SUCCESSIONS};
 pub(crate) use locked::{COPIES, ORDERINGS, ROTATIONS, TURNS};
 pub(crate) use radix::{ENDS, HOT, NODES, ROOTS, reorganizing};
+pub(crate) use versions::VERSIONS;
 pub(crate) use words::{WORD_ENDS, WORDS};
 
 use silvics_testkit::schedules::Scenario;

@@ -111,6 +111,26 @@ pub fn report(line: &str) {
     let _ = writeln!(std::io::stdout().lock(), "{line}");
 }
 
+/// A program for structures that have other operations than an index: what its tasks share, their
+/// calls, and what must hold then. It is played once for each schedule.
+#[derive(Clone, Copy, Debug)]
+pub struct Program {
+    /// The name.
+    pub name: &'static str,
+    /// Plays it. Tasks are threads of `silvics_sync::thread`. Objects are in the [`Model`]
+    /// placement, and all of them are freed at the end.
+    pub play: fn(),
+}
+
+impl Program {
+    /// Plays one schedule.
+    fn play(self) {
+        reset();
+        (self.play)();
+        model::sequential(nothing_is_left);
+    }
+}
+
 /// Plays `scenario` in `SILVICS_SCHEDULES` schedules, or the given number, of each scheduler.
 ///
 /// # Panics
@@ -121,11 +141,28 @@ pub fn explore<I: Create + Subject>(
     act: Act<I>,
     schedules: usize,
 ) {
-    let name = format!("{structure}/{}", scenario.name);
+    explore_play(structure, scenario.name, schedules, move || play(scenario, act));
+}
+
+/// Plays a program like [`explore`].
+///
+/// # Panics
+/// Panics if a schedule fails, with the reason and how to replay it.
+pub fn explore_program(structure: &str, program: Program, schedules: usize) {
+    explore_play(structure, program.name, schedules, move || program.play());
+}
+
+fn explore_play(
+    structure: &str,
+    scenario: &'static str,
+    schedules: usize,
+    play: impl Fn() + Copy + Send + Sync + 'static,
+) {
+    let name = format!("{structure}/{scenario}");
     if let Some((file, wanted)) = replaying() {
         if wanted == name {
             report(&format!("replaying {name}"));
-            replay(scenario, act, &file);
+            replay_play(play, &file);
         }
         return;
     }
@@ -135,14 +172,14 @@ pub fn explore<I: Create + Subject>(
     let mut counts = [0; 2];
     for (kind, scheduler) in schedulers(schedules) {
         let runner = Runner::new(scheduler, config.clone());
-        let outcome = catch_unwind(AssertUnwindSafe(|| runner.run(move || play(scenario, act))));
+        let outcome = catch_unwind(AssertUnwindSafe(|| runner.run(play)));
         counts[kind] += outcome.unwrap_or_else(|payload| {
             say_how_to_replay(&name);
             resume_unwind(payload)
         });
     }
     let [random, pct] = counts;
-    report(&format!("schedules {structure} {} random {random} pct {pct}", scenario.name));
+    report(&format!("schedules {structure} {scenario} random {random} pct {pct}"));
 }
 
 /// Replays one schedule of `scenario` from the file that a failure has written.
@@ -150,8 +187,12 @@ pub fn explore<I: Create + Subject>(
 /// # Panics
 /// Panics if the file contains no schedule, and if the schedule panics.
 pub fn replay<I: Create + Subject>(scenario: &'static Scenario, act: Act<I>, file: &Path) {
+    replay_play(move || play(scenario, act), file);
+}
+
+fn replay_play(play: impl Fn() + Send + Sync + 'static, file: &Path) {
     let replay = ReplayScheduler::new_from_file(file).expect("a file with a schedule");
-    Runner::new(replay, config(FailurePersistence::None)).run(move || play(scenario, act));
+    Runner::new(replay, config(FailurePersistence::None)).run(play);
 }
 
 /// The first schedule that fails, among `schedules` of each scheduler and scenario.
@@ -159,8 +200,8 @@ pub fn replay<I: Create + Subject>(scenario: &'static Scenario, act: Act<I>, fil
 pub struct Found {
     /// The number of schedules played, this one included.
     pub schedules: usize,
-    /// The scenario.
-    pub scenario: &'static Scenario,
+    /// The name of the scenario.
+    pub scenario: &'static str,
     /// The reason of the failure.
     pub reason: String,
 }
@@ -174,6 +215,24 @@ pub fn hunt<I: Create + Subject>(
     schedules: usize,
     folder: Option<&Path>,
 ) -> Option<Found> {
+    let scenarios = scenarios.iter().copied().flatten();
+    let plays: Vec<_> =
+        scenarios.map(|scenario| (scenario.name, move || play(scenario, act))).collect();
+    hunt_play(&plays, schedules, folder)
+}
+
+/// Looks for a schedule of one of the programs that fails, like [`hunt`].
+pub fn hunt_programs(programs: &[Program], schedules: usize) -> Option<Found> {
+    let plays: Vec<_> =
+        programs.iter().map(|&program| (program.name, move || program.play())).collect();
+    hunt_play(&plays, schedules, None)
+}
+
+fn hunt_play(
+    plays: &[(&'static str, impl Fn() + Copy + Send + Sync + 'static)],
+    schedules: usize,
+    folder: Option<&Path>,
+) -> Option<Found> {
     let persistence = folder.map_or(FailurePersistence::None, |folder| {
         FailurePersistence::File(Some(folder.to_owned()))
     });
@@ -183,12 +242,10 @@ pub fn hunt<I: Create + Subject>(
     let mut done = 0;
     // Rounds grow, so that no scenario waits for all schedules of another.
     while done < schedules {
-        for scenario in scenarios.iter().copied().flatten() {
+        for (scenario, play) in plays {
             for (_, scheduler) in seeded(size::seed().wrapping_add(done as u64), round) {
                 let runner = Runner::new(scheduler, config(persistence.clone()));
-                let outcome = catch_unwind(AssertUnwindSafe(|| {
-                    runner.run(move || play(scenario, act));
-                }));
+                let outcome = catch_unwind(AssertUnwindSafe(|| runner.run(*play)));
                 if let Err(payload) = outcome {
                     let (schedules, reason) = (PLAYED.get() - before, message(&*payload));
                     return Some(Found { schedules, scenario, reason });
@@ -263,12 +320,25 @@ fn run_task<I: Create + Subject>(index: &Arc<I>, log: &mut Log, steps: &[Step], 
     }
 }
 
-/// Begins a schedule with a fresh index, on which it makes the calls of `before`.
-fn begin<I: Create + Subject>(keys: u64, before: &[Step], act: Act<I>) -> (Arc<I>, Log) {
+/// Forgets what an earlier schedule has left.
+fn reset() {
     PLAYED.set(PLAYED.get() + 1);
     model::stop::reset();
     placement::reset();
     scenario::reset();
+}
+
+/// Fails if an object is not freed, or was written afterwards.
+fn nothing_is_left() {
+    let left = placement::live();
+    assert!(left.is_empty(), "leaked: {}", left.join(", "));
+    let written = placement::written();
+    assert!(written.is_empty(), "written after free: {}", written.join(", "));
+}
+
+/// Begins a schedule with a fresh index, on which it makes the calls of `before`.
+fn begin<I: Create + Subject>(keys: u64, before: &[Step], act: Act<I>) -> (Arc<I>, Log) {
+    reset();
     model::sequential(|| {
         let index = Arc::new(I::with_options(&Options::default()).expect("memory"));
         let mut log = Log::new(0, keys);
@@ -303,10 +373,7 @@ fn end<I: Create + Subject>(index: Arc<I>, mut log: Log, tasks: Vec<Log>, act: A
         let reached = index.reachable().expect("checked above");
         assert!(live == reached, "{live:?} objects are live, {reached:?} can be reached");
         drop(index);
-        let left = placement::live();
-        assert!(left.is_empty(), "leaked: {}", left.join(", "));
-        let written = placement::written();
-        assert!(written.is_empty(), "written after free: {}", written.join(", "));
+        nothing_is_left();
     });
 }
 

@@ -47,6 +47,10 @@ pub trait Form: IndexKey + private::Sealed {
     #[doc(hidden)]
     fn kept(kept: &Self::Kept) -> Self::Ref<'_>;
 
+    /// A number that spreads keys.
+    #[doc(hidden)]
+    fn spread(key: Self::Ref<'_>) -> usize;
+
     /// Extends the lifetime of a borrowed key.
     ///
     /// # Safety
@@ -78,6 +82,11 @@ pub trait Form: IndexKey + private::Sealed {
 /// The default index of a map with keys of type `K`: a [`WordTree`] if their form is `u64` or
 /// `u128`, and a [`BlockTree`] if it is a byte string.
 pub type DefaultIndex<K, P = Pooled> = <<K as Key>::Form as Form>::Index<P>;
+
+/// The high half of a product, which depends on all bits of a number.
+fn mixed(number: u64) -> usize {
+    (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize
+}
 
 /// Copied keys in a row.
 pub trait Forms<F: Form + ?Sized>: Default + Send + 'static {
@@ -113,6 +122,10 @@ macro_rules! numbers {
             #[inline(always)]
             fn kept(kept: &$form) -> $form {
                 *kept
+            }
+            #[inline(always)]
+            fn spread(key: $form) -> usize {
+                mixed(key as u64 ^ (u128::from(key) >> 64) as u64)
             }
             #[inline(always)]
             unsafe fn lengthen<'a>(key: $form) -> Self::Ref<'a> {
@@ -184,6 +197,11 @@ impl Form for [u8] {
     }
     fn kept(kept: &Vec<u8>) -> &[u8] {
         kept
+    }
+    fn spread(key: &[u8]) -> usize {
+        let last = &key[key.len().saturating_sub(8)..];
+        let number = last.iter().fold(key.len() as u64, |sum, byte| sum << 8 | u64::from(*byte));
+        mixed(number)
     }
     unsafe fn lengthen<'a>(key: &[u8]) -> Self::Ref<'a> {
         // SAFETY: the caller promises that the owner lives while the result is used. Moving the
