@@ -1,10 +1,12 @@
-//! The entries of maps that are driven through the traits of peers: peers, and our `SkipMap`, which
-//! is driven as `crossbeam-skiplist` is.
+//! The entries of maps that are driven through the traits of peers: peers, our `SkipMap`, which is
+//! driven as `crossbeam-skiplist` is, and our `VersionedMap`.
 
 use super::{Advice, AnyMaker, DEFAULT_VARIANT, Entry, Maker, Nodes, Variant, Verify};
+use crate::contender::held::{MapValue, OurKey};
 use crate::contender::peer::Peer;
 use crate::contender::recorded::{Recorded, verify};
 use crate::contender::skipmap::OurSkipMap;
+use crate::contender::versioned::OurVersioned;
 use crate::drive::keys::BenchKey;
 use crate::drive::subject::Subject;
 use crate::flags::types::{KeyType, Types, ValueType};
@@ -37,6 +39,38 @@ pub(super) use map;
 pub(super) fn skipmap() -> Entry {
     let entry = map!(OurSkipMap);
     Entry { name: OurSkipMap::<u64>::NAME.into(), groups: &["ours"], ..entry }
+}
+
+/// `VersionedMap`.
+pub(super) fn versioned() -> Entry {
+    let entry = entry::<OurVersioned<[u8]>>(|types, nodes| {
+        (nodes == Nodes::Pooled).then(|| match (types.key, types.value) {
+            (KeyType::U64, ValueType::U64) => {
+                versions::<u64, u64>(Some(verify::<OurVersioned<u64>>))
+            }
+            (KeyType::U64, ValueType::Arc) => versions::<u64, Arc<[u8]>>(None),
+            (KeyType::U128, ValueType::U64) => {
+                versions::<u128, u64>(Some(verify::<OurVersioned<u128>>))
+            }
+            (KeyType::U128, ValueType::Arc) => versions::<u128, Arc<[u8]>>(None),
+            (KeyType::Bytes, ValueType::U64) => {
+                versions::<[u8], u64>(Some(verify::<OurVersioned<[u8]>>))
+            }
+            (KeyType::Bytes, ValueType::Arc) => versions::<[u8], Arc<[u8]>>(None),
+            (KeyType::String, ValueType::U64) => versions::<str, u64>(None),
+            (KeyType::String, ValueType::Arc) => versions::<str, Arc<[u8]>>(None),
+        })
+    });
+    Entry { name: OurVersioned::<u64>::NAME.into(), groups: &["ours"], ..entry }
+}
+
+fn versions<K, V: MapValue>(verify: Option<Verify>) -> AnyMaker
+where
+    K: OurKey<Bench: BenchKey> + ?Sized,
+    Maker<K::Bench>: Into<AnyMaker>,
+{
+    let subject = |options: &Options| OurVersioned::<K, V>::with_options(options).map(Subject::of);
+    Maker { subject, scans: true, adapts: false, verify, inspect: None }.into()
 }
 
 /// The entry of a peer. `P` is one of its maps, whose facts hold for all of them.

@@ -133,7 +133,7 @@ pub(super) fn entries() -> Vec<Entry> {
     let blocks = entries.iter().find(|entry| entry.name == "blocks");
     let map = blocks.map(map);
     entries.extend(map);
-    entries.extend([ordmap(), super::foreign::skipmap()]);
+    entries.extend([ordmap(), super::foreign::versioned(), super::foreign::skipmap()]);
     entries
 }
 

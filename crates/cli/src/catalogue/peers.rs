@@ -3,8 +3,8 @@
 use super::foreign::{entry, maker, map, recorded};
 use super::{Entry, Nodes};
 use crate::contender::peers::{
-    ArcticMap, Artmap, BtreeMapMutex, BtreeMapRwLock, ConcurrentMap, Congee, CrossbeamSkiplist,
-    Ferntree, Masstree, SccTreeIndex,
+    ArcticMap, Artmap, ArtmapVersioned, BtreeMapMutex, BtreeMapRwLock, ConcurrentMap, Congee,
+    CrossbeamSkiplist, Ferntree, Masstree, SccTreeIndex,
 };
 use crate::flags::types::{KeyType, ValueType};
 use std::sync::Arc;
@@ -17,6 +17,14 @@ macro_rules! constructors {
             _ => None,
         }
     };
+}
+
+/// An entry that takes no writes once it is loaded.
+fn lookups_only(mut entry: Entry) -> Entry {
+    for variant in &mut entry.variants {
+        variant.lookups_only = true;
+    }
+    Entry { groups: &["peers"], ..entry }
 }
 
 pub(super) fn entries() -> Vec<Entry> {
@@ -39,5 +47,8 @@ pub(super) fn entries() -> Vec<Entry> {
             U64 => recorded ArcticMap<u64>, U128 => recorded ArcticMap<u128>, Bytes | String => recorded ArcticMap<[u8]>
         )),
         map!(Artmap),
+        lookups_only(entry::<ArtmapVersioned<[u8]>>(constructors!(
+            U64 => maker ArtmapVersioned<u64>, U128 => maker ArtmapVersioned<u128>, Bytes | String => maker ArtmapVersioned<[u8]>
+        ))),
     ]
 }

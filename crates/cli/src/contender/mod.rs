@@ -8,10 +8,10 @@
 //! |---|---|
 //! | `forms` | the forms in which indexes take and return keys |
 //! | `ours` | the indexes of this library, as contenders |
-//! | `map`, `ordmap`, `skipmap` | `silvics::Map`, `silvics::OrdMap` and `silvics_skipmap::SkipMap` as contenders |
+//! | `map`, `ordmap`, `versioned`, `skipmap` | `silvics::Map`, `silvics::OrdMap`, `silvics::VersionedMap` and `silvics_skipmap::SkipMap` as contenders |
 //! | `held` | the types by which maps hold keys and values |
 //! | `peers` | the ordered maps of other crates |
-//! | `peer`, `recorded` | the traits of peers and of `skipmap` |
+//! | `peer`, `recorded` | the traits of peers, of `versioned` and of `skipmap` |
 
 pub mod forms;
 pub mod held;
@@ -23,6 +23,7 @@ pub mod peer;
 pub mod peers;
 pub mod recorded;
 pub mod skipmap;
+pub mod versioned;
 
 use crate::drive::keys::BenchKey;
 use forms::Lent;

@@ -14,6 +14,7 @@
 //! |---|---|---|---|
 //! | `arctic-map` | `u64`, `u128`, bytes | yes | `remove` panics: not used |
 //! | `artmap` | any | yes | – |
+//! | `artmap-versioned` | any | yes | – |
 //! | `btreemap-rwlock`, `btreemap-mutex` | any | snapshots | – |
 //! | `crossbeam-skiplist` | any | yes | `remove` answers twice: not used |
 //! | `congee` | `u64` | yes | – |
@@ -24,6 +25,7 @@
 
 pub mod arctic_map;
 pub mod artmap;
+pub mod artmap_versioned;
 pub mod btreemap;
 pub mod concurrent_map;
 pub mod congee;
@@ -38,6 +40,7 @@ mod tests;
 
 pub use self::arctic_map::ArcticMap;
 pub use self::artmap::Artmap;
+pub use self::artmap_versioned::ArtmapVersioned;
 pub use self::btreemap::{BtreeMapMutex, BtreeMapRwLock};
 pub use self::concurrent_map::ConcurrentMap;
 pub use self::congee::Congee;

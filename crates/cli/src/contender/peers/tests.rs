@@ -338,7 +338,9 @@ macro_rules! peers {
     ($($test:ident { $($name:ident: $peer:ty,)* })*) => { $(
         mod $test {
             #[allow(unused_imports)]
-            use {crate::contender::map::OurMap, crate::contender::peers::*, std::sync::Arc};
+            use crate::contender::{map::OurMap, peers::*, versioned::OurVersioned};
+            #[allow(unused_imports)]
+            use std::sync::Arc;
             $( #[test] fn $name() { super::$test::<$peer>(); } )*
         }
     )* };
@@ -346,6 +348,12 @@ macro_rules! peers {
 
 peers! {
     agrees_with_btreemap {
+        versioned: OurVersioned<u64>,
+        versioned_wide: OurVersioned<u128>,
+        versioned_bytes: OurVersioned<[u8]>,
+        versioned_string: OurVersioned<str, Arc<[u8]>>,
+        artmap_versioned: ArtmapVersioned<u64>,
+        artmap_versioned_bytes: ArtmapVersioned<[u8]>,
         crossbeam_skiplist_string: CrossbeamSkiplist<str, Arc<[u8]>>,
         btreemap_rwlock_string: BtreeMapRwLock<str, Arc<[u8]>>,
         scc_string: SccTreeIndex<str, Arc<[u8]>>,
@@ -376,6 +384,11 @@ peers! {
         artmap_string: Artmap<str, Arc<[u8]>>,
     }
     takes_every_key {
+        versioned: OurVersioned<u64>,
+        versioned_wide: OurVersioned<u128>,
+        versioned_bytes: OurVersioned<[u8]>,
+        artmap_versioned: ArtmapVersioned<u64>,
+        artmap_versioned_bytes: ArtmapVersioned<[u8]>,
         map: OurMap<u64, Arc<[u8]>>,
         map_bytes: OurMap<[u8], Arc<[u8]>>,
         btreemap_rwlock: BtreeMapRwLock<u64>,
@@ -401,6 +414,10 @@ peers! {
         masstree_bytes: Masstree<[u8]>,
     }
     one_winner_per_key {
+        versioned: OurVersioned<u64>,
+        versioned_wide: OurVersioned<u128>,
+        versioned_bytes: OurVersioned<[u8]>,
+        versioned_string: OurVersioned<str, Arc<[u8]>>,
         crossbeam_skiplist_string: CrossbeamSkiplist<str, Arc<[u8]>>,
         btreemap_rwlock_string: BtreeMapRwLock<str, Arc<[u8]>>,
         scc_string: SccTreeIndex<str, Arc<[u8]>>,
@@ -429,6 +446,10 @@ peers! {
         ferntree: Ferntree<u64>, // its byte strings have a fault: see its file
     }
     keeps_the_sum_of_keys {
+        versioned: OurVersioned<u64>,
+        versioned_wide: OurVersioned<u128>,
+        versioned_bytes: OurVersioned<[u8]>,
+        versioned_string: OurVersioned<str, Arc<[u8]>>,
         crossbeam_skiplist_string: CrossbeamSkiplist<str, Arc<[u8]>>,
         btreemap_rwlock_string: BtreeMapRwLock<str, Arc<[u8]>>,
         scc_string: SccTreeIndex<str, Arc<[u8]>>,
@@ -456,6 +477,12 @@ peers! {
         artmap_string: Artmap<str, Arc<[u8]>>,
     }
     scans_miss_nothing {
+        versioned: OurVersioned<u64>,
+        versioned_wide: OurVersioned<u128>,
+        versioned_bytes: OurVersioned<[u8]>,
+        versioned_string: OurVersioned<str, Arc<[u8]>>,
+        artmap_versioned: ArtmapVersioned<u64>,
+        artmap_versioned_bytes: ArtmapVersioned<[u8]>,
         crossbeam_skiplist_string: CrossbeamSkiplist<str, Arc<[u8]>>,
         btreemap_rwlock_string: BtreeMapRwLock<str, Arc<[u8]>>,
         scc_string: SccTreeIndex<str, Arc<[u8]>>,
