@@ -4,6 +4,10 @@ use super::*;
 use silvics::versions::{BatchError, Drawn, MAX_VERSION, PutError, WatermarkError};
 use silvics::{AllocError, WordTree};
 
+/// The bytes of a map with a limit, and more keys than it takes.
+const LIMIT: usize = if cfg!(miri) { 1 << 17 } else { 1 << 20 };
+const MANY: u64 = if cfg!(miri) { 10_000 } else { 100_000 };
+
 /// Wrong numbers are errors that return the value, and change nothing.
 #[test]
 fn wrong_numbers_are_refused() {
@@ -43,8 +47,7 @@ fn wrong_numbers_are_refused() {
 fn a_batch_over_the_limit_comes_back() {
     let live: Arc<AtomicI64> = Arc::default();
     let new = |n| Tracked::new(n, &live);
-    let options =
-        Options { memory_limit: Some(1 << 20), pages: Pages::Small, ..Options::default() };
+    let options = Options { memory_limit: Some(LIMIT), pages: Pages::Small, ..Options::default() };
     let map: VersionedMap<u64, Tracked> =
         VersionedMap::with_options(&options, Retain::default()).unwrap();
     for key in 0..100 {
@@ -53,12 +56,12 @@ fn a_batch_over_the_limit_comes_back() {
     for _ in 0..3 {
         let before = map.snapshot();
         let mut batch = map.batch();
-        for key in (0..100_000).rev() {
+        for key in (0..MANY).rev() {
             batch.put(key, new(key));
         }
         let error = batch.commit().unwrap_err();
         assert!(matches!(error, BatchError::Alloc(AllocError::Limit { .. })), "{error:?}");
-        assert_eq!(batch.len(), 100_000);
+        assert_eq!(batch.len() as u64, MANY);
         for snapshot in [before, map.snapshot()] {
             let found = snapshot.iter().map(|(key, value)| (key, value.number()));
             assert!(found.eq((0..100).map(|key| (2 * key, key))));
@@ -82,8 +85,7 @@ fn a_batch_over_the_limit_comes_back() {
 fn a_map_at_its_limit_returns_values() {
     let live: Arc<AtomicI64> = Arc::default();
     let new = |n| Tracked::new(n, &live);
-    let options =
-        Options { memory_limit: Some(1 << 20), pages: Pages::Small, ..Options::default() };
+    let options = Options { memory_limit: Some(LIMIT), pages: Pages::Small, ..Options::default() };
     let map: VersionedMap<u64, Tracked> =
         VersionedMap::with_options(&options, Retain::All).unwrap();
     for _ in 0..3 {
@@ -94,7 +96,7 @@ fn a_map_at_its_limit_returns_values() {
                 Err(refused) => break refused,
             }
         };
-        assert!(written > 5000, "{written} versions");
+        assert!(written > MANY / 20, "{written} versions");
         assert!(matches!(refused, PutError::Alloc { error: AllocError::Limit { .. }, .. }));
         assert_eq!(refused.into_value().map(|value| value.number()), Some(written));
         assert_eq!(map.pin().get_latest(key).map(|found| found.value.number()), Some(written - 1));
