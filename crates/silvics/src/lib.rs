@@ -127,7 +127,8 @@
 //! | integers, writers that never wait | `Map<K, V, NatarajanTree>`, `SkipList<u64>` | lock-free, small nodes; the tree is not balanced |
 //! | integers in sorted order, binary tree | [`BronsonTree`] | relaxed AVL; it has no scans, so it cannot be used by a map |
 //! | integers that are only read after a load | [`FrozenTree`] | lookups take no guard and read no version |
-//! | sorted entries, loaded at once | [`Map::from_sorted`](map::Map::from_sorted), [`OrdMap::from_sorted`] | nodes as large as their contents |
+//! | sorted entries, loaded at once | [`Map::from_sorted`](map::Map::from_sorted) | nodes as large as their contents |
+//! | snapshots of all keys, and batches | [`VersionedMap`] | versions of each key, dropped when nobody can see them |
 //! | an ordered set | [`Set`] | a map without values |
 //! | 8-byte words under keys, with explicit guards | an [`OrderedIndex`] | no memory for values |
 //!

@@ -48,7 +48,9 @@ pub(super) fn entries() -> Vec<Entry> {
         )),
         map!(Artmap),
         lookups_only(entry::<ArtmapVersioned<[u8]>>(constructors!(
-            U64 => maker ArtmapVersioned<u64>, U128 => maker ArtmapVersioned<u128>, Bytes | String => maker ArtmapVersioned<[u8]>
+            U64 => maker ArtmapVersioned<u64>,
+            U128 => maker ArtmapVersioned<u128>,
+            Bytes | String => maker ArtmapVersioned<[u8]>
         ))),
     ]
 }

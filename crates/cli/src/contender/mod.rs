@@ -8,7 +8,8 @@
 //! |---|---|
 //! | `forms` | the forms in which indexes take and return keys |
 //! | `ours` | the indexes of this library, as contenders |
-//! | `map`, `ordmap`, `versioned`, `skipmap` | `silvics::Map`, `silvics::OrdMap`, `silvics::VersionedMap` and `silvics_skipmap::SkipMap` as contenders |
+//! | `map`, `ordmap`, `versioned` | `Map`, `OrdMap` and `VersionedMap` of `silvics` as contenders |
+//! | `skipmap` | `silvics_skipmap::SkipMap` as a contender |
 //! | `held` | the types by which maps hold keys and values |
 //! | `peers` | the ordered maps of other crates |
 //! | `peer`, `recorded` | the traits of peers, of `versioned` and of `skipmap` |
