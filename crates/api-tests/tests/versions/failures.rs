@@ -163,11 +163,12 @@ fn values_have_their_alignment() {
 /// A map with a limit whose values write to it, in the middle of batches, goes on.
 #[test]
 fn destructors_that_write_at_the_limit() {
-    struct Writes(std::sync::Weak<VersionedMap<u64, Writes>>, u64);
+    /// The bytes fill the map.
+    struct Writes(std::sync::Weak<VersionedMap<u64, Writes>>, u64, [u8; 800]);
     impl Drop for Writes {
         fn drop(&mut self) {
             if let Some(map) = self.0.upgrade() {
-                let _ = map.put(self.1, Writes(std::sync::Weak::new(), 0));
+                let _ = map.put(self.1, Writes(std::sync::Weak::new(), 0, self.2));
             }
         }
     }
@@ -179,11 +180,12 @@ fn destructors_that_write_at_the_limit() {
     for round in 0..work(400) {
         let mut batch = map.batch();
         for key in 0..100 + round % 50 {
-            batch.put(key * 7 % 200, Writes(Arc::downgrade(&map), key));
+            batch.put(key * 7 % 200, Writes(Arc::downgrade(&map), key, [0; 800]));
         }
         let held = (round % 3 > 0).then(|| map.snapshot());
         refused += u64::from(batch.commit().is_err());
         drop(held);
     }
-    assert!(map.bytes() <= 1 << 18 && refused < work(400));
+    assert!(map.bytes() <= 1 << 18);
+    assert!(cfg!(miri) || refused > 0 && refused < work(400), "{refused} batches");
 }

@@ -138,11 +138,6 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Batch<'_, K, V, I> {
             Refusal::Conflict(latest) => BatchError::Conflict { latest },
             Refusal::Exists(_) | Refusal::NotNewer(_) => unreachable!("the map draws its numbers"),
         })?;
-        for key in self.writes.keys().filter(|_| map.time.prunes()) {
-            let dropped = map.prune_key(<K::Form as IndexKey>::borrow(key), None, &guard);
-            map.sweep.note(1 - dropped as i64);
-            map.sweep_on(&guard);
-        }
         self.writes.clear();
         drop(guard);
         map.nodes.drop_some();
@@ -186,6 +181,14 @@ fn put_all<K: Key, V: Value, I: MapIndex<Key = K::Form>>(
             for node in placed.iter().flatten() {
                 // Readers may have done so.
                 _ = node.stamp().compare_exchange(stamp, number, SeqCst, SeqCst);
+            }
+            for (node, key) in placed.iter().flatten().zip(writes.keys()) {
+                if map.time.prunes() {
+                    let is_over = node.older().is_some();
+                    let form = <K::Form as IndexKey>::borrow(key);
+                    map.sweep.note(is_over, map.prune_key(form, None, guard));
+                    map.sweep_on(guard);
+                }
             }
             Ok(number)
         }

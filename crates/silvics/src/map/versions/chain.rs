@@ -122,26 +122,26 @@ impl<K: Key, V: Value, C: Clock, I: MapIndex<Key = K::Form>> VersionedMap<K, V, 
         }
     }
 
-    /// Drops the versions of a key that nobody needs, from `from` on if that is its newest object
-    /// of which this is known. Returns their number.
+    /// Drops the versions of a key that nobody needs: all of them, or those below `from`, which the
+    /// caller has put.
     pub(super) fn prune_key<'g>(
         &self,
         form: KeyRef<'_, I>,
         from: Option<Node<'g, V>>,
         guard: &'g Guard,
-    ) -> usize {
+    ) -> Dropped {
         let _latch = self.latches.lock::<K>(form);
         let horizon = self.time.horizon();
         let mut needed = Needed::default();
         let known = self.needed(form, from, horizon, guard, &mut needed);
         if known.is_err() {
-            return 0; // the next writer tries again
+            return Dropped::default(); // the next writer tries again
         }
         self.unlink(form, &mut needed, guard)
     }
 
-    /// Drops the versions below one that a writer has put, if nobody needs them. Returns the number
-    /// of objects that are left, beside one for the key.
+    /// Drops the versions below one that a writer has put, if nobody needs them, and counts what is
+    /// left.
     #[inline]
     pub(super) fn prune_below<'g>(
         &self,
@@ -150,10 +150,12 @@ impl<K: Key, V: Value, C: Clock, I: MapIndex<Key = K::Form>> VersionedMap<K, V, 
         settled: Settled,
         guard: &'g Guard,
     ) {
+        let is_over = node.older().is_some();
         let dropped = match settled {
             Settled::Final(number) if node.has_value() => {
                 if self.time.horizon() < number {
-                    0 // versions that are not published are needed, and so are those below
+                    // Versions that are not published are needed, and so are those below.
+                    Dropped::default()
                 } else if self.time.has_snapshot_below(number) {
                     self.prune_key(form, Some(node), guard)
                 } else {
@@ -163,16 +165,16 @@ impl<K: Key, V: Value, C: Clock, I: MapIndex<Key = K::Form>> VersionedMap<K, V, 
             // Only the newest object can be taken out of the index.
             _ => self.prune_key(form, None, guard),
         };
-        self.sweep.note(1 - dropped as i64);
+        self.sweep.note(is_over, dropped);
     }
 
     /// Drops all versions below one that each reader sees.
-    fn prune_all_below(&self, form: KeyRef<'_, I>, node: Node<'_, V>, guard: &Guard) -> usize {
+    fn prune_all_below(&self, form: KeyRef<'_, I>, node: Node<'_, V>, guard: &Guard) -> Dropped {
         let _latch = self.latches.lock::<K>(form);
+        let mut dropped = Dropped::default();
         if node.is_out() && !planted(Canary::OutOfChainTrusted) {
-            return 0;
+            return dropped;
         }
-        let mut dropped = 0;
         let mut next = node.older();
         node.set_older(Word::NONE);
         while let Some(node) = next {
@@ -180,7 +182,7 @@ impl<K: Key, V: Value, C: Clock, I: MapIndex<Key = K::Form>> VersionedMap<K, V, 
             node.set_out();
             // SAFETY: N1, N2: this thread has removed the object from the chain, under the latch.
             unsafe { self.retire(node, guard) };
-            dropped += 1;
+            dropped.objects += 1;
         }
         dropped
     }
@@ -215,13 +217,7 @@ impl<K: Key, V: Value, C: Clock, I: MapIndex<Key = K::Form>> VersionedMap<K, V, 
         needed.is_newest = from.is_none();
         let mut readers = Readers::new(horizon);
         if self.time.has_snapshot_below(horizon) {
-            let mut failed = None;
-            self.time.each_snapshot_below(horizon, |number| {
-                failed = reserved(&mut readers.snapshots, 1).map(|list| list.push(number)).err();
-            });
-            if let Some(error) = failed {
-                return Err(error);
-            }
+            self.time.snapshots_below(horizon, &mut readers.snapshots)?;
         }
         let mut above = u64::MAX;
         let mut next = start;
@@ -257,8 +253,9 @@ impl<K: Key, V: Value, C: Clock, I: MapIndex<Key = K::Form>> VersionedMap<K, V, 
     }
 
     /// Removes the objects that are not needed from a chain. The caller has the latch.
-    fn unlink(&self, form: KeyRef<'_, I>, needed: &mut Needed<'_, V>, guard: &Guard) -> usize {
-        let Some((first, first_is_needed)) = needed.nodes.first_mut() else { return 0 };
+    fn unlink(&self, form: KeyRef<'_, I>, needed: &mut Needed<'_, V>, guard: &Guard) -> Dropped {
+        let mut dropped = Dropped::default();
+        let Some((first, first_is_needed)) = needed.nodes.first_mut() else { return dropped };
         if !*first_is_needed {
             // An object that is known to be in the chain, and no more, may have newer ones. One
             // without a version, or a tombstone, waits for the next call.
@@ -268,7 +265,9 @@ impl<K: Key, V: Value, C: Clock, I: MapIndex<Key = K::Form>> VersionedMap<K, V, 
             let verb = Update::CompareExchange { expected: Some(first.word.0), new };
             let is_done = needed.is_newest
                 && self.index.update(form, verb, guard).is_ok_and(|now| now == Some(first.word.0));
-            if !is_done {
+            if is_done {
+                dropped.key = new.is_none();
+            } else {
                 needed.nodes[0].1 = true;
             }
         }
@@ -283,12 +282,11 @@ impl<K: Key, V: Value, C: Clock, I: MapIndex<Key = K::Form>> VersionedMap<K, V, 
         if let Some(last) = last.filter(|last| last.older().is_some()) {
             last.set_older(Word::NONE);
         }
-        let mut dropped = 0;
         for (node, _) in needed.nodes.iter().filter(|(_, is_needed)| !*is_needed) {
             node.set_out();
             // SAFETY: N1, N2: this thread has removed the object from the chain, under the latch.
             unsafe { self.retire(*node, guard) };
-            dropped += 1;
+            dropped.objects += 1;
         }
         dropped
     }
@@ -308,6 +306,15 @@ impl<K: Key, V: Value, C: Clock, I: MapIndex<Key = K::Form>> VersionedMap<K, V, 
         }
         retire(node.word);
     }
+}
+
+/// The objects that have left a chain.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Dropped {
+    /// Their number.
+    pub(super) objects: usize,
+    /// Whether the key has left the index.
+    pub(super) key: bool,
 }
 
 /// The readers that a pruner knows.

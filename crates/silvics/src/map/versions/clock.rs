@@ -111,9 +111,11 @@ impl Time {
 
     /// The number at which a reader reads from now on. It sees each version that was final with a
     /// number up to it.
-    pub(super) fn read_now(&self) -> u64 {
+    pub(super) fn read_now<C: Clock>(&self) -> u64 {
         let now = self.now();
-        fence(SeqCst); // pairs with that of `is_above`
+        if !C::IS_DRAWN {
+            fence(SeqCst); // pairs with that of `is_above`
+        }
         now
     }
 
@@ -157,10 +159,16 @@ impl Time {
         self.oldest.load(SeqCst) < horizon && !planted(Canary::SnapshotNotSeen)
     }
 
-    /// Calls `each` with the numbers of the live snapshots below a horizon, in ascending order.
-    pub(super) fn each_snapshot_below(&self, horizon: u64, mut each: impl FnMut(u64)) {
+    /// Adds the numbers of the live snapshots below a horizon to `numbers`, in ascending order.
+    pub(super) fn snapshots_below(
+        &self,
+        horizon: u64,
+        numbers: &mut Vec<u64>,
+    ) -> Result<(), AllocError> {
         let list = self.snapshots.lock();
-        list.iter().map(|(number, _)| *number).take_while(|at| *at < horizon).for_each(&mut each);
+        let below = &list[..list.partition_point(|(number, _)| *number < horizon)];
+        reserved(numbers, below.len())?.extend(below.iter().map(|(number, _)| *number));
+        Ok(())
     }
 
     /// The number of live snapshots.
@@ -170,7 +178,10 @@ impl Time {
 
     /// Begins a snapshot at `number`, or now. Returns its number, or the horizon if the number is
     /// below it.
-    pub(super) fn begin(&self, number: Option<u64>) -> Result<Result<u64, u64>, AllocError> {
+    pub(super) fn begin<C: Clock>(
+        &self,
+        number: Option<u64>,
+    ) -> Result<Result<u64, u64>, AllocError> {
         let mut list = self.snapshots.lock();
         reserved(&mut *list, 1)?;
         let before = self.oldest.load(SeqCst);
@@ -178,7 +189,7 @@ impl Time {
             self.oldest.store(before.min(number.unwrap_or_else(|| self.now())), SeqCst); // S2
         }
         let horizon = self.horizon();
-        let now = self.read_now();
+        let now = self.read_now::<C>();
         let at = number.unwrap_or(now);
         if number.is_some_and(|number| number < horizon) {
             // A snapshot that lives at this very number keeps what the new one needs.

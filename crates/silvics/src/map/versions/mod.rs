@@ -135,7 +135,7 @@ pub struct VersionedMemory {
 /// assert_eq!((before.get("oak"), before.get("elm")), (Some(&1), Some(&1)));
 /// let now = map.snapshot();
 /// assert_eq!((now.get("oak"), now.get("elm")), (Some(&2), None));
-/// assert_eq!(now.range(..).map(|(key, value)| (key, *value)).collect::<Vec<_>>(), [("oak".to_string(), 2)]);
+/// assert!(now.range(..).eq([("oak".to_string(), &2)]));
 ///
 /// // Optimistic concurrency: write if nobody has written meanwhile.
 /// assert!(map.put_if_latest("oak", Some(version), 3).is_ok());
@@ -151,9 +151,8 @@ pub struct VersionedMemory {
 ///
 /// # Memory
 /// By default, writers drop versions that no snapshot can see: at once, or when they sweep the map,
-/// in passes, after a snapshot has ended. About one such version for four keys may be left.
-/// [`VersionedMap::prune`] drops all of them. With [`Retain::All`], nothing is dropped before
-/// `prune`. A first version takes eight bytes beside its
+/// in passes, after a snapshot has ended. [`VersionedMap::prune`] drops all of them. With
+/// [`Retain::All`], nothing is dropped before `prune`. A first version takes eight bytes beside its
 /// value, a newer one sixteen, a deletion sixteen. Versions are dropped as values of a
 /// [`Map`](crate::Map#when-values-are-dropped) are.
 pub struct VersionedMap<
@@ -310,7 +309,7 @@ impl<K: Key, V: Value, C: Clock, I: MapIndex<Key = K::Form>> VersionedMap<K, V, 
         self.time.raise_horizon(number);
         let mut dropped = 0;
         self.each_chain(|form, _, guard| {
-            dropped += self.prune_key(form, None, guard);
+            dropped += self.prune_key(form, None, guard).objects;
         });
         self.nodes.drop_some();
         Ok(dropped)

@@ -18,6 +18,14 @@
 //! | [`BATCH`] | address of a [`BatchState`] | is one of a batch: its number is that of the batch |
 //! | [`TENTATIVE`] | its number, or zero | has no number yet, or may be too late: `clock.rs` |
 //! | [`ABORTED`] | its number, or zero | is none: its value was moved out |
+//!
+//! # Memory ordering
+//! | word | site | ordering | pairs with | why |
+//! |---|---|---|---|---|
+//! | stamp, state of a batch | all | `SeqCst` | each other, `now` | see `clock.rs` |
+//! | link | load, store | Acquire, Release | each other | a reader that follows a link finds the object initialised, and the state of a version that was final before the link was cut |
+//! | link | loads under the latch | Relaxed | – | the latch orders them |
+//! | first version of a joint | load | Relaxed | – | it never changes, and the word of the joint was acquired |
 
 use crate::error::AllocError;
 use crate::map::kept::Objects;

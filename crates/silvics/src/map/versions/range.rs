@@ -5,6 +5,7 @@
 
 use super::node::Word;
 use super::snapshot::{HoldsVersions, Snapshot};
+use crate::domain::Guard;
 use crate::index::Lookup;
 use crate::map::batched::{Batched, Buffer, Gap};
 use crate::map::key::{Form, FormRef, Forms, Key};
@@ -71,7 +72,9 @@ impl<K: Key, V: Value> Entries<K, V> {
             keys.push(key);
             words.push(word);
         });
-        values.extend(words.iter().map_while(|word| snapshot.value_of(Word(*word), &guard)));
+        // SAFETY: the words were read in the index of the map under the guard.
+        let value = |word: &u64, guard: &Guard| unsafe { snapshot.value_of(Word(*word), guard) };
+        values.extend(words.iter().map_while(|word| value(word, &guard)));
         if values.len() == words.len() {
             return;
         }
@@ -80,7 +83,7 @@ impl<K: Key, V: Value> Entries<K, V> {
         let mut seen = <K::Form as Form>::Forms::default();
         (0..values.len()).for_each(|at| seen.push(keys.get(at)));
         for (at, word) in words.iter().enumerate().skip(values.len()) {
-            if let Some(value) = snapshot.value_of(Word(*word), &guard) {
+            if let Some(value) = value(word, &guard) {
                 seen.push(keys.get(at));
                 values.push(value);
             }
@@ -101,7 +104,7 @@ impl<K: Key, V: Value> Entries<K, V> {
             });
             is_last = words.len() < AT_ONCE;
             for (at, word) in words.iter().enumerate() {
-                if let Some(value) = snapshot.value_of(Word(*word), &guard) {
+                if let Some(value) = value(word, &guard) {
                     seen.push(keys.get(at));
                     values.push(value);
                 }

@@ -74,7 +74,7 @@ pub struct Snapshot<M: HoldsVersions> {
 
 impl<M: HoldsVersions> Snapshot<M> {
     fn begin(map: M, number: Option<u64>) -> Result<Result<Self, u64>, AllocError> {
-        let begun = map.held().time.begin(number)?;
+        let begun = map.held().time.begin::<M::Clock>(number)?;
         Ok(begun.map(|number| Self { map, number }))
     }
 
@@ -106,9 +106,16 @@ impl<M: HoldsVersions> Snapshot<M> {
 
     /// The value that a key with this newest object has for the snapshot. It stays as long as the
     /// snapshot (N3).
+    ///
+    /// # Safety
+    /// The word was read in the index of the map under the guard.
     #[inline(always)]
-    pub(super) fn value_of(&self, newest: Word, _guard: &Guard) -> Option<NonNull<M::Value>> {
-        // SAFETY: N2: the word was put by the map, and read under the guard.
+    pub(super) unsafe fn value_of(
+        &self,
+        newest: Word,
+        _guard: &Guard,
+    ) -> Option<NonNull<M::Value>> {
+        // SAFETY: N2, our contract.
         let (_, node) = self.map().find(unsafe { Node::new(newest) }, self.number)?;
         // SAFETY: the version is final.
         unsafe { node.value() }.map(NonNull::from)

@@ -5,7 +5,15 @@
 //! writes sweep the map together: each looks after the next few keys. A pass begins when the count
 //! has grown by an eighth of the keys since the last one ended, so a write that leaves an object
 //! behind pays for about eight keys. A pass counts what is left anew.
+//!
+//! # Memory ordering
+//! | word | site | ordering | pairs with | why |
+//! |---|---|---|---|---|
+//! | `left`, `begins_at` | all | Relaxed | – | hints: a wrong count begins a pass earlier or later |
+//! | `is_taken` | swap, store | Acquire, Release | each other | the next thread finds the pass as the last one left it; the lock of `pass` would do the same |
+//! | `is_taken` | load | Relaxed | – | a hint that spares the swap |
 
+use super::chain::Dropped;
 use super::clock::Clock;
 use super::node::{Kind, Node, Word};
 use super::{OwnedKey, Value, VersionedMap};
@@ -53,9 +61,11 @@ impl<Q> Default for Sweep<Q> {
 }
 
 impl<Q> Sweep<Q> {
-    /// Counts objects that a write has left behind.
+    /// Counts the objects that a write has left behind. It has put one over others, or as the first
+    /// one of its key, and dropped some.
     #[inline(always)]
-    pub(super) fn note(&self, more: i64) {
+    pub(super) fn note(&self, is_over: bool, dropped: Dropped) {
+        let more = i64::from(is_over) + i64::from(dropped.key) - dropped.objects as i64;
         if more != 0 {
             self.left.fetch_add(more, Relaxed);
         }
@@ -74,7 +84,8 @@ impl<K: Key, V: Value, C: Clock, I: MapIndex<Key = K::Form>> VersionedMap<K, V, 
 
     #[cold]
     fn sweep_some(&self, guard: &Guard) {
-        if self.sweep.is_taken.swap(true, Acquire) {
+        // Others only read while a thread has the pass.
+        if self.sweep.is_taken.load(Relaxed) || self.sweep.is_taken.swap(true, Acquire) {
             return;
         }
         self.sweep_next(&mut self.sweep.pass.lock(), guard);

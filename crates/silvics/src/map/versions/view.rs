@@ -85,7 +85,7 @@ impl<'m, K: Key, V: Value, C: Clock, I: MapIndex<Key = K::Form>> VersionedView<'
         key: impl AsKey<K>,
         number: u64,
     ) -> Result<Option<Version<'_, V>>, ReadError> {
-        let now = self.map.time.read_now();
+        let now = self.map.time.read_now::<C>();
         if number > now {
             return Err(ReadError::Future { number, now });
         }
