@@ -2,6 +2,8 @@
 
 use silvics::versions::{BatchError, Clock, Drawn, Given, PutError, Retain, VersionedMap};
 use silvics::{Options, WordTree};
+use silvics_sync::atomic::AtomicBool;
+use silvics_sync::atomic::Ordering::SeqCst;
 use silvics_sync::model::sequential;
 use silvics_sync::thread::spawn;
 use silvics_testkit::schedules::{Model, Program};
@@ -16,6 +18,7 @@ pub(crate) const VERSIONS: &[Program] = &[
     Program { name: "batches-that-fail", play: failing_batches },
     Program { name: "late-versions", play: late_versions },
     Program { name: "versions-between-others", play: between },
+    Program { name: "one-number-twice", play: one_number_twice },
     Program { name: "two-overwrites", play: two_overwrites },
 ];
 
@@ -223,6 +226,29 @@ fn between() {
     run(map, vec![puts(&[10, 60]), puts(&[30, 20]), publishes], |map| {
         let history: Vec<_> = map.pin().history(0).into_iter().map(|(number, _)| number).collect();
         assert!(history.starts_with(&[60, 50, 30]), "{history:?}");
+        map.publish(60).expect("it rises");
+    });
+}
+
+/// Two tasks put a version with one number between others, while the watermark passes it. If one of
+/// them finds that the version exists, the other one has put it.
+fn one_number_twice() {
+    let map = map::<Given>();
+    sequential(|| map.put(0, 50, 50).and_then(|()| map.put(0, 60, 60)).expect("memory"));
+    let found = Arc::new([const { AtomicBool::new(false) }; 2]);
+    let puts = |value: u64| -> Box<dyn FnOnce(&Map<Given>) + Send> {
+        let found = Arc::clone(&found);
+        Box::new(move |map| match map.put(0, 10, value) {
+            Ok(()) => found[0].store(true, SeqCst),
+            Err(PutError::Exists { number: 10, .. }) => found[1].store(true, SeqCst),
+            Err(error) => assert!(matches!(error, PutError::TooLate { watermark: 10, .. })),
+        })
+    };
+    let publishes = Box::new(|map: &Map<Given>| map.publish(10).expect("it rises"));
+    run(map, vec![puts(1), puts(2), publishes], |map| {
+        let [is_put, exists] = [0, 1].map(|at| found[at].load(SeqCst));
+        assert!(is_put || !exists, "a version exists that nobody has put");
+        assert_eq!(map.snapshot().get(0).is_some(), is_put, "a snapshot sees it");
         map.publish(60).expect("it rises");
     });
 }

@@ -2,7 +2,7 @@
 
 use super::chain::Settled;
 use super::clock::{Clock, Drawn, Given, MAX_VERSION};
-use super::node::{ABORTED, BATCH, Kind, Node, STATE, TENTATIVE, Word};
+use super::node::{BATCH, Kind, Node, STATE, TENTATIVE, Word};
 use super::{PutError, Value, VersionedMap, VersionedView, WatermarkError};
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
@@ -229,8 +229,8 @@ impl<K: Key, V: Value, C: Clock, I: MapIndex<Key = K::Form>> VersionedMap<K, V, 
         let (mut above, mut over, mut next) = (None, None, Some(newest));
         while let Some(node) = next {
             let number = given_to(node);
-            let is_aborted = node.stamp().load(SeqCst) & STATE == ABORTED;
-            if number == given && !is_aborted {
+            // Its writer may not know yet whether it came too late, and then it never exists.
+            if number == given && self.settle(node) != Settled::Hidden {
                 return Err(Refusal::Exists(given));
             }
             if number < given {
