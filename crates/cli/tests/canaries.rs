@@ -81,6 +81,25 @@ fn wrong_answers_are_found_in_histories() {
 }
 
 #[test]
+fn mistakes_of_versions_are_found() {
+    for name in [
+        "batch-ready-early",
+        "number-drawn-early",
+        "late-version-kept",
+        "snapshot-not-seen",
+        "announced-late",
+    ] {
+        let (code, report) = verify(&["--index", &format!("canary:{name}"), "--seconds", BUDGET]);
+        assert_eq!(code, Some(1), "{name} was not found: {report}");
+        let wrong = &report["by_index"].as_array().unwrap().last().unwrap()["violation"];
+        let text = wrong["text"].as_str().unwrap();
+        println!("canary {name} verify {} s\n{text}", report["seconds"]);
+        let calls = wrong["calls"].as_array().unwrap_or_else(|| panic!("no calls: {text}"));
+        assert!((1..=16).contains(&calls.len()), "not short: {text}");
+    }
+}
+
+#[test]
 fn a_wrong_count_is_found_at_rest() {
     found_at_rest("counted-on-failure", "len is");
 }

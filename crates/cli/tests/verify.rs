@@ -151,6 +151,25 @@ fn calls_on_the_ends_are_recorded_and_counted() {
 /// The process, verb, key, value, answer and times of a call.
 type Call = (u64, &'static str, Value, Value, Value, [u64; 2]);
 
+/// Each kind of call on a map with versions is recorded and checked.
+#[test]
+fn maps_with_versions_are_checked_with_their_snapshots() {
+    let (code, report) = json(&["--index", "versioned", "--seconds", "1.5"]);
+    assert_eq!(code, Some(0), "{report}");
+    let rows = report["by_index"].as_array().unwrap();
+    let keys: Vec<&str> = rows.iter().map(|row| row["key_type"].as_str().unwrap()).collect();
+    assert_eq!(keys, ["u64", "u128", "bytes"]);
+    for row in rows {
+        for kind in ["put", "put_if_latest", "delete", "commit", "get_latest", "snapshot"] {
+            assert!(row["calls"][kind].as_u64() > Some(0), "no {kind}: {row}");
+        }
+        for kind in ["get_at", "get_version", "range_at", "range", "history", "prune", "publish"] {
+            assert!(row["calls"][kind].as_u64() > Some(0), "no {kind}: {row}");
+        }
+        assert!(row["histories"].as_u64() > Some(1), "{row}");
+    }
+}
+
 /// Writes the lines of calls.
 fn lines(calls: &[Call]) -> String {
     let mut lines: Vec<(u64, String)> = Vec::new();

@@ -27,6 +27,8 @@
 //! [`verify`] records and checks histories for any length of time. It asks no more of an index than
 //! the suite does, so you can check an index of your own with it.
 //!
+//! [`versions`] does so for maps with versions, with their snapshots and batches.
+//!
 //! The suite is itself tested: each index of [`broken`] has one planted mistake, and the property
 //! named beside it must refute it.
 //!
@@ -71,6 +73,8 @@ mod suite;
 pub mod trace;
 #[cfg(not(silvics_shuttle))]
 pub mod verify;
+#[cfg(not(silvics_shuttle))]
+pub mod versions;
 
 pub use failure::{Failure, Outcome, Resource};
 pub use keys::{ScanSubject, Subject, TestKey};

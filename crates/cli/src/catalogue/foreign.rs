@@ -6,7 +6,7 @@ use crate::contender::held::{MapValue, OurKey};
 use crate::contender::peer::Peer;
 use crate::contender::recorded::{Recorded, verify};
 use crate::contender::skipmap::OurSkipMap;
-use crate::contender::versioned::OurVersioned;
+use crate::contender::versioned::{self, OurVersioned};
 use crate::drive::keys::BenchKey;
 use crate::drive::subject::Subject;
 use crate::flags::types::{KeyType, Types, ValueType};
@@ -45,16 +45,14 @@ pub(super) fn skipmap() -> Entry {
 pub(super) fn versioned() -> Entry {
     let entry = entry::<OurVersioned<[u8]>>(|types, nodes| {
         (nodes == Nodes::Pooled).then(|| match (types.key, types.value) {
-            (KeyType::U64, ValueType::U64) => {
-                versions::<u64, u64>(Some(verify::<OurVersioned<u64>>))
-            }
+            (KeyType::U64, ValueType::U64) => versions::<u64, u64>(Some(versioned::verify::<u64>)),
             (KeyType::U64, ValueType::Arc) => versions::<u64, Arc<[u8]>>(None),
             (KeyType::U128, ValueType::U64) => {
-                versions::<u128, u64>(Some(verify::<OurVersioned<u128>>))
+                versions::<u128, u64>(Some(versioned::verify::<u128>))
             }
             (KeyType::U128, ValueType::Arc) => versions::<u128, Arc<[u8]>>(None),
             (KeyType::Bytes, ValueType::U64) => {
-                versions::<[u8], u64>(Some(verify::<OurVersioned<[u8]>>))
+                versions::<[u8], u64>(Some(versioned::verify::<Vec<u8>>))
             }
             (KeyType::Bytes, ValueType::Arc) => versions::<[u8], Arc<[u8]>>(None),
             (KeyType::String, ValueType::U64) => versions::<str, u64>(None),

@@ -332,7 +332,9 @@ fn with_canary(name: &str) -> Result<Chosen, Error> {
         let problem = format!("`{CANARY}{name}` is not a canary: choose {}", names.join(", "));
         return Err(Error::value("--index", problem));
     };
-    let mut chosen = named(canary.index(), None)?.swap_remove(0);
+    // The catalogue calls the maps by other names.
+    let name = if canary.index() == "versions" { "versioned" } else { canary.index() };
+    let mut chosen = named(name, None)?.swap_remove(0);
     chosen.canary = Some(canary);
     Ok(chosen)
 }

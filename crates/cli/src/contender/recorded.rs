@@ -17,7 +17,6 @@
 //! | `concurrent-map` | yes | yes | yes | yes |
 //! | `ferntree` (`u64` only) | – | yes | yes | – |
 //! | `skipmap`, which is ours | yes | – | yes | – |
-//! | `versioned`, which is ours | yes | yes | yes | yes |
 
 use super::peer::Peer;
 use crate::contender::forms::Lent;

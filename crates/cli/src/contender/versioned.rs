@@ -3,12 +3,14 @@
 
 use super::held::{MapValue, OurKey};
 use super::peer::Peer;
-use super::recorded::Recorded;
 use super::{Contender, Session, Upserts};
-use silvics::versions::{Drawn, PutError, Retain, VersionedMap, VersionedView};
+use crate::interrupt;
+use silvics::map::DefaultIndex;
+use silvics::versions::{Drawn, Given, PutError, Retain, VersionedMap, VersionedView};
 use silvics::{AllocError, Domain, Guard, IndexKey, Options, PoolStats};
-use silvics_testkit::history::Op;
-use silvics_testkit::verify::Write;
+use silvics_testkit::clock::Clock;
+use silvics_testkit::verify;
+use silvics_testkit::versions::{Makers, NumberedKey, verify_versions, versioned};
 use std::ops::Bound::{Included, Unbounded};
 
 /// A map with keys that `K` stands for and values of type `V`.
@@ -66,35 +68,13 @@ impl<K: OurKey + ?Sized, V: MapValue> Contender for OurVersioned<K, V> {
     }
 }
 
-/// A write whose answer has the value that it has found. If another thread writes between the
-/// lookup and the write, the write changes nothing, and is left out.
-impl<K: OurKey + ?Sized> Recorded for OurVersioned<K> {
-    fn write(
-        session: &mut Self::Session<'_>,
-        key: <K::Bench as IndexKey>::Ref<'_>,
-        write: Write,
-    ) -> Option<Op> {
-        let (view, key) = (&session.view, K::lend(&key));
-        let latest = view.get_latest(key).map(|found| (found.number, *found));
-        let (number, present) = latest.unzip();
-        let put = |value| view.put_if_latest(key, number, value).is_ok();
-        let delete = || number.is_none_or(|number| view.delete_if_latest(key, number).is_ok());
-        match write {
-            Write::TryInsert { value } => match present {
-                Some(present) => Some(Op::TryInsert { value, outcome: Err(present) }),
-                None => put(value).then_some(Op::TryInsert { value, outcome: Ok(()) }),
-            },
-            Write::Insert { value } => put(value).then_some(Op::Insert { value, old: present }),
-            Write::Remove => delete().then_some(Op::Remove { old: present }),
-            Write::CompareExchange { expected, new } if expected != present => {
-                Some(Op::CompareExchange { expected, new, outcome: Err(present) })
-            }
-            Write::CompareExchange { expected, new } => {
-                let is_done = new.map_or_else(delete, put);
-                is_done.then_some(Op::CompareExchange { expected, new, outcome: Ok(()) })
-            }
-        }
-    }
+/// Records histories of maps with keys of type `K`, and checks them.
+pub fn verify<K: NumberedKey>(plan: &verify::Plan, clock: &Clock) -> verify::Report {
+    let makers = Makers {
+        drawn: &versioned::<K, Drawn, DefaultIndex<K>>,
+        given: &versioned::<K, Given, DefaultIndex<K>>,
+    };
+    verify_versions(plan, clock, makers, interrupt::pending_beat)
 }
 
 /// A thread's session: the map pinned.

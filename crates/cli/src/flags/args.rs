@@ -445,7 +445,8 @@ pub struct VerifyArgs {
     #[arg(long, value_name = "N")]
     pub seed: Option<String>,
 
-    /// Writes the wrong history, or else the last one, to a file of JSON lines
+    /// Writes the wrong history, or else the last one, to a file of JSON lines. There are no such
+    /// files for `versioned`
     #[arg(long, value_name = "FILE")]
     pub history: Option<std::path::PathBuf>,
 

@@ -92,7 +92,9 @@ fn record(args: &VerifyArgs) -> Result<u8, Error> {
         again = recorded.found.as_ref().map(|found| plan.schedule(target, found.history));
         report.rows.push(Row::of(target, &recorded, begun.elapsed()));
         progress.step();
-        last = recorded.last.map(|history| (target, history));
+        // A map with versions leaves no history for a file.
+        let recorded = recorded.last.map(|history| (target, history));
+        last = if again.is_some() { recorded } else { recorded.or(last) };
         if again.is_some() || interrupt::pending() {
             break;
         }
@@ -142,7 +144,9 @@ fn write_files(
         }
         (Some(output), None) => {
             let (flag, path) = (output.flag, output.path.display());
-            progress::note(&format!("{flag}: the calls are lost, `{path}` is as it was"));
+            progress::note(&format!(
+                "{flag}: there are no calls for a file, `{path}` is as it was"
+            ));
         }
         (None, _) => {}
     }

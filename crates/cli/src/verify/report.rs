@@ -8,7 +8,7 @@ use crate::host::machine::Machine;
 use crate::output;
 use serde::{Serialize, Serializer};
 use silvics_testkit::clock::Clock;
-use silvics_testkit::linearizable::{Verdict, Violation};
+use silvics_testkit::linearizable::{BadCall, Verdict, Violation};
 use silvics_testkit::verify::{self, Kinds, Wrong};
 use std::fmt::Write;
 use std::time::Duration;
@@ -94,18 +94,31 @@ struct CallRow {
 
 impl Calls {
     fn of(violation: &Violation) -> Self {
-        let row = |call: &silvics_testkit::linearizable::BadCall| CallRow {
-            thread: call.thread,
-            start: call.start,
-            end: call.end,
-            call: call.call.clone(),
-        };
-        Self {
-            on: violation.on.clone(),
-            states: violation.states.clone(),
-            rows: violation.calls.iter().map(row).collect(),
+        let (on, states) = (violation.on.clone(), violation.states.clone());
+        Self { on, states, rows: rows(&violation.calls) }
+    }
+
+    /// The calls of what is wrong, if it is known by its calls.
+    fn of_wrong(wrong: &Wrong) -> Option<Self> {
+        match wrong {
+            Wrong::History(violation) => Some(Self::of(violation)),
+            Wrong::Versions(wrong) => {
+                let on = wrong.reason.clone();
+                Some(Self { on, states: Vec::new(), rows: rows(&wrong.calls) })
+            }
+            Wrong::Other(_) => None,
         }
     }
+}
+
+fn rows(calls: &[BadCall]) -> Vec<CallRow> {
+    let row = |call: &BadCall| CallRow {
+        thread: call.thread,
+        start: call.start,
+        end: call.end,
+        call: call.call.clone(),
+    };
+    calls.iter().map(row).collect()
 }
 
 impl Row {
@@ -114,10 +127,7 @@ impl Row {
             history: found.history,
             threads: found.threads,
             text: found.what.to_string(),
-            calls: match &found.what {
-                Wrong::History(violation) => Some(Calls::of(violation)),
-                Wrong::Other(_) => None,
-            },
+            calls: Calls::of_wrong(&found.what),
         });
         Self {
             index: target.index.clone(),
@@ -221,8 +231,8 @@ impl Report {
             self.clock,
             self.machine,
         );
-        let kinds: Vec<String> =
-            self.calls.iter().map(|(name, count)| format!("{count} {name}")).collect();
+        let kinds = self.calls.iter().filter(|(_, count)| *count > 0);
+        let kinds: Vec<String> = kinds.map(|(name, count)| format!("{count} {name}")).collect();
         let _ = writeln!(text, "calls recorded: {}", kinds.join(", "));
         for row in &self.rows {
             if let Some(wrong) = &row.violation {

@@ -39,8 +39,9 @@ mod search;
 
 use crate::failure::{Failure, Outcome};
 use crate::history::{Event, Op};
-use search::Object;
-pub(crate) use search::{Call, PENDING, Refusal, States, Unexplained, follow, is_unexplained};
+pub(crate) use search::{
+    Call, Object, PENDING, Refusal, States, Unexplained, follow, is_unexplained,
+};
 use std::collections::BTreeMap;
 use std::fmt::{Debug, Display, Write};
 

@@ -3,15 +3,19 @@
 use super::History;
 use crate::history::Op;
 use crate::linearizable::ordered::{EndVerb, OrderedOp};
+use crate::versions::{self, Call, Expected};
+
+/// The number of kinds.
+const KINDS: usize = 27;
 
 /// The number of calls of each kind. A lookup or an upsert of a batch counts as one call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Kinds([u64; 12]);
+pub struct Kinds([u64; KINDS]);
 
 impl Kinds {
-    /// The names of the kinds: those of the verbs, and `scan` for ranges and cursors. The calls on
-    /// the ends and those on atomic ranges come last.
-    pub const NAMES: [&str; 12] = [
+    /// The names of the kinds: those of the verbs, and `scan` for ranges and cursors. Behind them
+    /// come the calls on the ends, those on atomic ranges, and those on maps with versions.
+    pub const NAMES: [&str; KINDS] = [
         "get",
         "try_insert",
         "insert",
@@ -24,14 +28,30 @@ impl Kinds {
         "pop_last",
         "collect_range",
         "update_range",
+        "put",
+        "put_if_latest",
+        "delete",
+        "delete_if_latest",
+        "commit",
+        "get_latest",
+        "now",
+        "snapshot",
+        "get_at",
+        "get_version",
+        "range_at",
+        "range",
+        "history",
+        "prune",
+        "publish",
     ];
     const SCAN: usize = 5;
     const ENDS: usize = 6;
     const RANGES: usize = 10;
+    const VERSIONS: usize = 12;
 
     /// The calls of a history.
     pub(super) fn of(history: &History) -> Self {
-        let mut kinds = [0; 12];
+        let mut kinds = [0; KINDS];
         for event in history.threads.iter().flatten() {
             let kind = match event.op {
                 Op::Get { .. } => 0,
@@ -55,6 +75,30 @@ impl Kinds {
                 OrderedOp::Range { mask, .. } => Self::RANGES + usize::from(mask != 0),
             };
             kinds[kind] += 1;
+        }
+        Self(kinds)
+    }
+
+    /// The calls of a history of a map with versions.
+    pub(crate) fn of_versions(events: &[versions::Event]) -> Self {
+        let mut kinds = [0; KINDS];
+        for event in events {
+            let kind = match &event.call {
+                Call::Write { write, .. } => {
+                    let is_conditional = write.expected != Expected::Any;
+                    2 * usize::from(write.value.is_none()) + usize::from(is_conditional)
+                }
+                Call::Commit { .. } => 4,
+                Call::Latest { .. } => 5,
+                Call::Now(_) => 6,
+                Call::Snapshot { .. } => 7,
+                Call::Read { through, .. } => 8 + usize::from(*through),
+                Call::Range { through, .. } => 10 + usize::from(*through),
+                Call::History { .. } => 12,
+                Call::Prune { .. } => 13,
+                Call::Publish { .. } => 14,
+            };
+            kinds[Self::VERSIONS + kind] += 1;
         }
         Self(kinds)
     }

@@ -178,6 +178,8 @@ pub struct Found {
 pub enum Wrong {
     /// No order explains these calls.
     History(Violation),
+    /// These calls on a map with versions contradict each other.
+    Versions(crate::versions::Wrong),
     /// Another fault: of the structure's own check, the count, the order of a scan, or a panic.
     Other(String),
 }
@@ -186,6 +188,7 @@ impl fmt::Display for Wrong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::History(violation) => violation.fmt(f),
+            Self::Versions(wrong) => wrong.fmt(f),
             Self::Other(reason) => f.write_str(reason),
         }
     }
@@ -389,6 +392,20 @@ fn recorded(
     }
     let found = wrong.map(|why| Found { history: number, threads, what: Wrong::Other(why) });
     Recorded { history, found, exhausted }
+}
+
+/// Runs `record` with the number of threads of a history, which this returns, and catches a panic.
+pub(crate) fn caught<T>(
+    plan: &Plan,
+    number: u64,
+    record: impl FnOnce(usize) -> Result<T, Failure>,
+) -> (usize, Result<T, Failure>) {
+    let threads = plan.threads[(number % plan.threads.len() as u64) as usize];
+    let result = catch_unwind(AssertUnwindSafe(|| record(threads)));
+    let panicked = |panic: Box<dyn Any + Send>| {
+        Err(Failure::new(format!("a call panicked: {}", told(&*panic))))
+    };
+    (threads, result.unwrap_or_else(panicked))
 }
 
 /// Looks up every key, as one more round of the first thread.
