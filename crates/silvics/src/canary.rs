@@ -249,6 +249,14 @@ canaries! {
     /// Another one has dropped it with the versions below.
     OutOfChainTrusted "out-of-chain-trusted";
 
+    "multi":
+    /// The nodes that a change of a list replaces are retired before the exchange that replaces
+    /// them. The exchange may fail, and another writer retires them again.
+    PathRetiredEarly "path-retired-early";
+    /// An exchange that has found another list counts as done. The list that it has made is in no
+    /// index, and nodes that are still in use are retired.
+    FailedExchangeTrusted "failed-exchange-trusted";
+
     "edge-ext-lf":
     /// A removal reads the edge to the sibling, but does not tag it, before the ancestor's edge
     /// swings to the sibling. A key that is inserted at that edge in between is cut off. Ports of

@@ -129,6 +129,7 @@
 //! | integers that are only read after a load | [`FrozenTree`] | lookups take no guard and read no version |
 //! | sorted entries, loaded at once | [`Map::from_sorted`](map::Map::from_sorted) | nodes as large as their contents |
 //! | snapshots of all keys, and batches | [`VersionedMap`] | versions of each key, dropped when nobody can see them |
+//! | several values for a key, counts of keys | [`MultiMap`], [`MultiSet`] | a list of values behind the key, read atomically |
 //! | an ordered set | [`Set`] | a map without values |
 //! | 8-byte words under keys, with explicit guards | an [`OrderedIndex`] | no memory for values |
 //!
@@ -203,6 +204,7 @@ pub use index::{
 };
 pub use key::{AsKey, AsPrefix, IndexKey, Key};
 pub use lfca::LfcaTree;
+pub use map::multi::{self, MultiMap, MultiSet};
 pub use map::ord::{self, OrdMap, OrdSet};
 pub use map::versions::{self, VersionedMap};
 pub use map::{Map, Set, ValueGuard, ValueRef, View};
@@ -227,3 +229,8 @@ struct Readme;
 #[cfg(all(doctest, feature = "derive"))]
 #[doc = include_str!("../../../docs/migrate-from-crossbeam.md")]
 struct Migration;
+
+/// The examples of the page about maps with several values for a key.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/multimaps.md")]
+struct Multimaps;

@@ -8,9 +8,9 @@ mod stops;
 
 use scenarios::{
     ADAPTING, ADAPTING_ENDS, ADAPTING_RANGES, ADAPTING_UPDATES, BATCHES, BLOCK_ENDS, BLOCKS,
-    CHAINS, COMMON, COPIES, ENDS, FLAGS, HELD_KEYS, HOT, JOINS, LATE_HELPERS, LOCKED_EDGES, NODES,
-    ORDERINGS, PROMOTIONS, RELOCATIONS, RESERVATIONS, ROOTS, ROTATIONS, SCANS, SUCCESSIONS, TOWERS,
-    TURNS, VERSIONS, WORD_ENDS, WORDS, reorganizing,
+    CHAINS, COMMON, COPIES, ENDS, FLAGS, HELD_KEYS, HOT, JOINS, LATE_HELPERS, LOCKED_EDGES, MULTI,
+    NODES, ORDERINGS, PROMOTIONS, RELOCATIONS, RESERVATIONS, ROOTS, ROTATIONS, SCANS, SUCCESSIONS,
+    TOWERS, TURNS, VERSIONS, WORD_ENDS, WORDS, reorganizing,
 };
 use silvics::art::hot::Sampled;
 use silvics::bst::build::{Baseline, Fixed};
@@ -262,6 +262,14 @@ fn lfca_tree() {
 fn versions() {
     for program in VERSIONS {
         explore_program("versions", *program, SCHEDULES);
+    }
+}
+
+/// A map with several values for each key, in programs of its own.
+#[test]
+fn multi() {
+    for program in MULTI {
+        explore_program("multi", *program, SCHEDULES);
     }
 }
 

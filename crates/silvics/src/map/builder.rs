@@ -27,7 +27,7 @@ use std::sync::Arc;
 /// # Ok::<(), silvics::AllocError>(())
 /// ```
 pub struct Builder<K: Key, V: Value, I: MapIndex<Key = K::Form>> {
-    options: Options,
+    pub(super) options: Options,
     keys: PhantomData<fn() -> K>,
     values: PhantomData<fn() -> V>,
     index: PhantomData<fn() -> I>,

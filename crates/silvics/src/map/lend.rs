@@ -8,6 +8,7 @@
 //! * A method of [`Map`] takes its guards before it reads, and each value takes one along
 //!   ([`ValueGuard`]). [`Lends::held`] and the two functions below it do so, and nothing else.
 
+use super::multi::Insertion;
 use super::outcome::{
     CompareExchangeError, Compute, Rejected, RemoveIfError, Repeatable, TryInsertError,
 };
@@ -312,6 +313,8 @@ macro_rules! never_lent {
 
 never_lent! {
     [] bool;
+    [] usize;
+    [W] Insertion<W>;
     [] AllocError;
     [W] Rejected<W>;
 }

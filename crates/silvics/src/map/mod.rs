@@ -13,6 +13,7 @@
 //! * `cursor.rs`: [`Cursor`], a position that owns the memory it needs.
 //! * `key/`: the keys of maps; see [`crate::key`].
 //! * `versions/`: [`VersionedMap`](versions::VersionedMap), a map that keeps older versions.
+//! * `multi/`: [`MultiMap`](multi::MultiMap), a map with several values for each key.
 //! * `builder.rs`: [`Builder`]; `set.rs`: [`Set`], a map without values; `keyed.rs`: [`Keyed`],
 //!   values that contain their keys.
 //! * `serde.rs`, with the feature `serde`: maps and sets in the formats of that crate.
@@ -48,6 +49,7 @@ pub(crate) mod kept;
 pub(crate) mod key;
 mod keyed;
 mod lend;
+pub mod multi;
 mod one_shot;
 mod ops;
 pub mod ord;

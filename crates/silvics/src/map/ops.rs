@@ -34,6 +34,8 @@ macro_rules! with_new_form {
     };
 }
 
+pub(super) use {with_form, with_new_form};
+
 /// Checks a form before it is inserted, and panics if it is not valid (M5).
 #[inline(always)]
 pub(super) fn admit<K: Key>(key: &(impl AsKey<K> + ?Sized), form: FormRef<'_, K>) {

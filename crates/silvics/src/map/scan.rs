@@ -284,7 +284,7 @@ impl<'g, K: Key, V: Value, I: MapIndex<Key = K::Form>> Range<'g, K, V, I> {
 
     /// The next entry from the back, as the index returns it.
     #[inline(always)]
-    fn next_back_word(&mut self) -> Option<Raw<'g, K>> {
+    pub(super) fn next_back_word(&mut self) -> Option<Raw<'g, K>> {
         if !matches!(self.state, State::Descends(_))
             && let Some(met) = self.turn::<true>()
         {
@@ -462,7 +462,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Range<'_, K, V, I> {
 impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
     /// Sweeps a range. Without a guard it pins anew after [`UNDER_A_PIN`] entries, and tries once
     /// more after a shrink if an allocation fails.
-    fn sweep_all(
+    pub(super) fn sweep_all(
         &self,
         (mut from, to): Kept<K>,
         guard: Option<&Guard>,

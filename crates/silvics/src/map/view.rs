@@ -64,6 +64,10 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
         Self { map, guard }
     }
 
+    pub(super) fn guard(&self) -> &Guard {
+        &self.guard
+    }
+
     /// The map.
     pub fn map(&self) -> &'m Map<K, V, I> {
         self.map
