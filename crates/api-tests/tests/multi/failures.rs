@@ -29,7 +29,8 @@ fn a_map_at_its_limit_returns_values() {
             };
             assert!(matches!(rejected.error, AllocError::Limit { .. }), "{rejected}");
             assert_eq!(rejected.value.number(), inserted);
-            assert!(inserted > LIMIT as u64 / 200, "{inserted} in round {round}");
+            let least = if cfg!(miri) { 100 } else { LIMIT as u64 / 200 };
+            assert!(inserted > least, "{inserted} in round {round}");
             assert_eq!(map.len(), inserted as usize);
             assert!(map.bytes() <= LIMIT);
             for n in 0..inserted {

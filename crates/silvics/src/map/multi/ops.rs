@@ -59,8 +59,19 @@ impl<K: Key, V: Value, O, I: MapIndex<Key = K::Form>> MultiMap<K, V, O, I> {
         key: &(impl AsKey<K> + ?Sized),
         pin: Pin<'g, '_>,
     ) -> Option<ValueRef<'g, V>> {
-        let list = self.do_list(key, pin)?;
-        Some(list.value(list.word_at(0)))
+        let word = with_form!(key, form => self.map.index.get(form, pin.guard))?;
+        if !is_list(word) {
+            return Some(self.values.lent(word, pin)); // L1
+        }
+        Some(self.first_of_list(word, pin))
+    }
+
+    /// The first value of a list. Out of line, so that the compiler optimizes the lookup of a key
+    /// with one value.
+    #[inline(never)]
+    fn first_of_list<'g>(&'g self, word: u64, pin: Pin<'g, '_>) -> ValueRef<'g, V> {
+        let list = self.listed(word, pin);
+        list.value(list.word_at(0))
     }
 
     pub(super) fn do_last_of<'g>(
