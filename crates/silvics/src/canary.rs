@@ -249,6 +249,18 @@ canaries! {
     /// Another one has dropped it with the versions below.
     OutOfChainTrusted "out-of-chain-trusted";
 
+    "counts":
+    /// An operation marks its bucket before it takes effect. A thread that counts in between takes
+    /// the mark away, and does not count the key.
+    MarkedBefore "marked-before";
+    /// A mark is taken away after the bucket has been counted. A key that came in between is not
+    /// counted.
+    UnmarkedLate "unmarked-late";
+    /// An operation does not look whether the node that it has marked has been replaced.
+    OldNodeMarked "old-node-marked";
+    /// A thread that replaces a node does not look for marks that came after it was copied.
+    MarksNotCarried "marks-not-carried";
+
     "multi":
     /// The nodes that a change of a list replaces are retired before the exchange that replaces
     /// them. The exchange may fail, and another writer retires them again.

@@ -307,6 +307,23 @@ pub trait OrderedScan: Lookup {
     fn cursor(self: &Arc<Self>) -> Self::Cursor;
 }
 
+/// The ranks of keys, for an index that counts them ([`crate::counts`]).
+///
+/// A result is exact if no key is inserted or removed meanwhile. Otherwise it differs from the
+/// exact one at the beginning of the call by at most the number of insertions and removals that
+/// overlap the call. Each call takes O(log n + n / 2²¹ + 1100) additions and a scan of some ten
+/// keys.
+pub trait OrderStatistics: OrderedScan {
+    /// The number of keys that are smaller than `key`, which need not be present.
+    fn rank<'g>(&'g self, key: KeyRef<'g, Self>, guard: &'g Guard) -> usize;
+
+    /// The entry whose key has `number` smaller keys, or `None` if there are fewer keys.
+    fn nth<'g>(&'g self, number: usize, guard: &'g Guard) -> Option<(KeyRef<'g, Self>, u64)>;
+
+    /// The number of keys in a range. An empty range (start past end) has none.
+    fn count<'g, R: RangeBounds<KeyRef<'g, Self>>>(&'g self, range: R, guard: &'g Guard) -> usize;
+}
+
 /// The first and last entry, for structures that can find them atomically.
 ///
 /// Each method is linearizable: the entry it returns was the first (last) of the whole index at its

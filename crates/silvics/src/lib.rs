@@ -129,6 +129,7 @@
 //! | integers that are only read after a load | [`FrozenTree`] | lookups take no guard and read no version |
 //! | sorted entries, loaded at once | [`Map::from_sorted`](map::Map::from_sorted) | nodes as large as their contents |
 //! | snapshots of all keys, and batches | [`VersionedMap`] | versions of each key, dropped when nobody can see them |
+//! | ranks, the entry at a position, counts of ranges | [`map::Builder::counted`] | counts of neighbouring keys beside the index |
 //! | several values for a key, counts of keys | [`MultiMap`], [`MultiSet`] | a list of values behind the key, read atomically |
 //! | an ordered set | [`Set`] | a map without values |
 //! | 8-byte words under keys, with explicit guards | an [`OrderedIndex`] | no memory for values |
@@ -159,6 +160,7 @@ pub mod canary;
 #[allow(unreachable_pub)] // public with the feature
 mod canary;
 mod compression;
+pub mod counts;
 mod cursor;
 pub mod domain;
 pub mod dynamic;
@@ -199,15 +201,15 @@ pub use error::{
 };
 pub use frame::Index;
 pub use index::{
-    AtomicRanges, Batches, Check, Create, Cursor, KeyRef, Lookup, Objects, Options, OrderedEnds,
-    OrderedIndex, OrderedScan, OwnedKey, RangeUpdates,
+    AtomicRanges, Batches, Check, Create, Cursor, KeyRef, Lookup, Objects, Options,
+    OrderStatistics, OrderedEnds, OrderedIndex, OrderedScan, OwnedKey, RangeUpdates,
 };
 pub use key::{AsKey, AsPrefix, IndexKey, Key};
 pub use lfca::LfcaTree;
 pub use map::multi::{self, MultiMap, MultiSet};
 pub use map::ord::{self, OrdMap, OrdSet};
 pub use map::versions::{self, VersionedMap};
-pub use map::{Map, Set, ValueGuard, ValueRef, View};
+pub use map::{CountedMap, Map, Set, ValueGuard, ValueRef, View};
 pub use pinned::{PinIndex, Pinned};
 #[cfg(feature = "derive")]
 pub use silvics_derive::Key;
@@ -229,6 +231,11 @@ struct Readme;
 #[cfg(all(doctest, feature = "derive"))]
 #[doc = include_str!("../../../docs/migrate-from-crossbeam.md")]
 struct Migration;
+
+/// The examples of the page about ranks.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/ranks.md")]
+struct Ranks;
 
 /// The examples of the page about maps with several values for a key.
 #[cfg(doctest)]

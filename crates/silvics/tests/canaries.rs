@@ -6,9 +6,9 @@ mod scenarios;
 
 use scenarios::{
     ADAPTING, ADAPTING_ENDS, ADAPTING_RANGES, ADAPTING_UPDATES, BATCHES, BLOCK_ENDS, BLOCKS,
-    CHAINS, COMMON, COPIES, ENDS, FLAGS, HELD_KEYS, HOT, JOINS, LATE_HELPERS, LOCKED_EDGES, MULTI,
-    NODES, ORDERINGS, PROMOTIONS, RELOCATIONS, RESERVATIONS, ROOTS, ROTATIONS, SCANS, SUCCESSIONS,
-    TOWERS, TURNS, VERSIONS, WORD_ENDS, WORDS, reorganizing,
+    CHAINS, COMMON, COPIES, COUNTS, ENDS, FLAGS, HELD_KEYS, HOT, JOINS, LATE_HELPERS, LOCKED_EDGES,
+    MULTI, NODES, ORDERINGS, PROMOTIONS, RELOCATIONS, RESERVATIONS, ROOTS, ROTATIONS, SCANS,
+    SUCCESSIONS, TOWERS, TURNS, VERSIONS, WORD_ENDS, WORDS, reorganizing,
 };
 use silvics::art::hot::Sampled;
 use silvics::bst::natarajan::build::Collocated;
@@ -153,6 +153,7 @@ fn catch(canary: Canary) -> Option<Found> {
         }
         "words" => hunt::<WordTree<u64, Model>>(&[WORDS, COMMON], scans, SCHEDULES, None),
         "map" => hunt::<Mapped<u64, Model>>(&[COMMON], points, SCHEDULES, None),
+        "counts" => hunt_programs(COUNTS, SCHEDULES),
         "versions" => hunt_programs(VERSIONS, SCHEDULES),
         "multi" => hunt_programs(MULTI, SCHEDULES),
         "edge-ext-lf" => hunt::<NatarajanTree<Model>>(&[CHAINS, COMMON], points, SCHEDULES, None),
@@ -320,6 +321,15 @@ const REASONS: &[(&[Canary], &[&str])] = &[
         &[Canary::FailedExchangeTrusted],
         &["a list", "double free", "use after free", "free of an object", "check: ", "objects are"],
     ),
+    (
+        &[
+            Canary::MarkedBefore,
+            Canary::UnmarkedLate,
+            Canary::OldNodeMarked,
+            Canary::MarksNotCarried,
+        ],
+        &["check: C5", "the rank", "keys"],
+    ),
     (&[Canary::OutOfChainTrusted], &["double free", "use after free", "free of an object"]),
     // A live part that is cut off with others is freed with them, or by both removers.
     (
@@ -451,7 +461,7 @@ fn canaries_name_structures_of_the_table() {
         let builds = row.map_or(&[][..], |row| row.builds);
         let known = build.is_none_or(|build| builds.iter().any(|of| of.name == build));
         assert!(
-            matches!(structure, "map" | "multi" | "versions") || row.is_some() && known,
+            matches!(structure, "map" | "counts" | "multi" | "versions") || row.is_some() && known,
             "{canary:?}: {}",
             canary.index()
         );

@@ -4,8 +4,11 @@
 //! and sanitizers run all.
 
 use silvics::art::hot::Sampled;
+use silvics::blocks::Blocks;
 use silvics::ca::build::Restless;
-use silvics::{ArtTree, Pooled, Shared};
+use silvics::counts::Counted;
+use silvics::words::Words;
+use silvics::{ArtTree, Index, Pooled, Shared};
 #[cfg(debug_assertions)]
 use silvics::{BlockTree, CaTree, WordTree};
 use silvics_testkit::index_suite;
@@ -43,6 +46,10 @@ silvics::structure_modules!(suite);
 // The table has the radix tree without samples of its lookups.
 index_suite!(art_sampled, ArtTree<u64, Pooled, Sampled>, ends);
 index_suite!(art_sampled_bytes, ArtTree<[u8], Pooled, Sampled>, ends);
+
+// Indexes that count their keys. In debug builds, some updates count them.
+index_suite!(words_counted, Index<Counted<Words<u64, Pooled>>>, ends);
+index_suite!(blocks_counted, Index<Counted<Blocks<[u8], Pooled>>>, ends);
 
 #[cfg(debug_assertions)]
 mod shared {

@@ -8,9 +8,9 @@ mod stops;
 
 use scenarios::{
     ADAPTING, ADAPTING_ENDS, ADAPTING_RANGES, ADAPTING_UPDATES, BATCHES, BLOCK_ENDS, BLOCKS,
-    CHAINS, COMMON, COPIES, ENDS, FLAGS, HELD_KEYS, HOT, JOINS, LATE_HELPERS, LOCKED_EDGES, MULTI,
-    NODES, ORDERINGS, PROMOTIONS, RELOCATIONS, RESERVATIONS, ROOTS, ROTATIONS, SCANS, SUCCESSIONS,
-    TOWERS, TURNS, VERSIONS, WORD_ENDS, WORDS, reorganizing,
+    CHAINS, COMMON, COPIES, COUNTS, ENDS, FLAGS, HELD_KEYS, HOT, JOINS, LATE_HELPERS, LOCKED_EDGES,
+    MULTI, NODES, ORDERINGS, PROMOTIONS, RELOCATIONS, RESERVATIONS, ROOTS, ROTATIONS, SCANS,
+    SUCCESSIONS, TOWERS, TURNS, VERSIONS, WORD_ENDS, WORDS, reorganizing,
 };
 use silvics::art::hot::Sampled;
 use silvics::bst::build::{Baseline, Fixed};
@@ -255,6 +255,14 @@ fn lfca_tree() {
     explore_all::<LfcaTree<[u8], Model, Restless>>("lfca-tree:restless-bytes", &lists, scans);
     explore_all::<LfcaTree<u64, Model>>("lfca-tree", &[COMMON, NODES, SCANS, BATCHES], scans);
     explore_all::<LfcaTree<u128, Model>>("lfca-tree-u128", &[COMMON, SCANS], scans);
+}
+
+/// An index that counts its keys, in programs of its own.
+#[test]
+fn counts() {
+    for program in COUNTS {
+        explore_program("counts", *program, SCHEDULES);
+    }
 }
 
 /// A map with versions, in programs of its own.

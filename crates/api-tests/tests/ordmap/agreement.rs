@@ -391,7 +391,7 @@ fn sets_have_keys_alone() {
 /// also the first ones below their node, whose first entry is a bound of the nodes above.
 #[test]
 fn first_leaves_of_inner_nodes_vanish() {
-    let keys = if cfg!(miri) { 3000 } else { 12_000 };
+    let keys = if cfg!(miri) { 3000 } else { 4000 };
     let mut map: Map<u64, u64, _, Adaptive> = map(|a: &u64, b: &u64| a.cmp(b));
     for n in 0..keys {
         map.insert(n, n);

@@ -358,6 +358,7 @@ unsafe impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Algorithm for Art<K, P
 }
 
 impl<K: ArtKey + ?Sized, P: Placement, S: Sampler> Ordered for Art<K, P, S> {
+    type OrderedAt<Q: Placement> = Art<K, Q, S>;
     type Range<'g> = Range<'g, K, P, S>;
     type RangeRev<'g> = RangeRev<'g, K, P, S>;
     type Cursor = KeyCursor<Index<Self>>;

@@ -355,6 +355,8 @@ unsafe impl<K: BlockKey + ?Sized, P: Placement> Algorithm for Blocks<K, P> {
 }
 
 impl<K: BlockKey + ?Sized, P: Placement> Ordered for Blocks<K, P> {
+    const SEQUENTIAL: bool = true;
+    type OrderedAt<Q: Placement> = Blocks<K, Q>;
     type Range<'g> = Range<'g, K, P>;
     type RangeRev<'g> = RangeRev<'g, K, P>;
     type Cursor = KeyCursor<Index<Self>>;

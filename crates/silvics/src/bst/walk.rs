@@ -71,6 +71,7 @@ use crate::canary::{Canary, planted};
 use crate::cursor::KeyCursor;
 use crate::domain::Guard;
 use crate::frame::{Algorithm, AlgorithmBounds, Index, Ordered};
+use silvics_pool::Placement;
 use std::sync::Arc;
 
 /// An external tree as a walk sees it.
@@ -80,6 +81,8 @@ use std::sync::Arc;
 pub unsafe trait External: Algorithm<Key = u64> {
     /// An edge in memory.
     type Edge: 'static;
+    /// The tree in another placement.
+    type ExternalAt<Q: Placement>: External<Placement = Q>;
 
     /// The edge to the root.
     fn root(&self) -> &Self::Edge;
@@ -243,6 +246,7 @@ impl<A: External, const BACK: bool> Iterator for Walk<'_, A, BACK> {
 }
 
 impl<A: External> Ordered for A {
+    type OrderedAt<Q: Placement> = A::ExternalAt<Q>;
     type Range<'g>
         = Walk<'g, A, false>
     where

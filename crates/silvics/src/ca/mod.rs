@@ -273,6 +273,7 @@ unsafe impl<K: CaKey + ?Sized, P: Placement, B: Build> Algorithm for Ca<K, P, B>
 }
 
 impl<K: CaKey + ?Sized, P: Placement, B: Build> Ordered for Ca<K, P, B> {
+    type OrderedAt<Q: Placement> = Ca<K, Q, B>;
     type Range<'g> = Range<'g, K, P, B, false>;
     type RangeRev<'g> = Range<'g, K, P, B, true>;
     type Cursor = KeyCursor<Index<Self>>;

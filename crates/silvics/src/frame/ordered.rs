@@ -5,6 +5,7 @@ use crate::domain::Guard;
 use crate::error::{AllocError, BulkLoadError};
 use crate::index::{AtomicRanges, Cursor, KeyRef, Lookup, OrderedEnds, OrderedScan, RangeUpdates};
 use crate::map::MapIndex;
+use silvics_pool::Placement;
 use std::num::NonZeroUsize;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
@@ -25,6 +26,8 @@ pub trait Ordered: Algorithm {
         Self: 'g;
     /// A position that owns the memory it needs.
     type Cursor: Cursor<Key = Self::Key>;
+    /// The algorithm in another placement, where it has ranges as well.
+    type OrderedAt<Q: Placement>: Ordered<Key = Self::Key, Placement = Q>;
 
     /// The entries within these bounds, ascending.
     fn range<'g>(&'g self, bounds: AlgorithmBounds<'g, Self>, guard: &'g Guard) -> Self::Range<'g>;
@@ -38,6 +41,33 @@ pub trait Ordered: Algorithm {
 
     /// A cursor, before the first entry, that keeps the index alive.
     fn cursor(index: Arc<Index<Self>>) -> Self::Cursor;
+
+    /// Whether updates take effect by `SeqCst` operations, so that one that has returned is visible
+    /// to a scan after a `SeqCst` load that comes later in the order of these operations.
+    const SEQUENTIAL: bool = false;
+
+    /// The smallest key for which an entry would lie in the same leaf as one for `key`, if the
+    /// structure knows.
+    fn leaf_start<'g>(
+        &'g self,
+        key: AlgorithmKey<'g, Self>,
+        guard: &'g Guard,
+    ) -> Option<AlgorithmKey<'g, Self>> {
+        let _ = (key, guard);
+        None
+    }
+
+    /// Brings the leaf of `key` into the cache, if that is worth its while before a count.
+    #[inline]
+    fn prefetch_leaf(&self, key: AlgorithmKey<'_, Self>, guard: &Guard) {
+        let _ = (key, guard);
+    }
+
+    /// The number of entries within these bounds, with the guarantee of a scan.
+    #[inline]
+    fn count_range<'g>(&'g self, bounds: AlgorithmBounds<'g, Self>, guard: &'g Guard) -> usize {
+        self.range(bounds, guard).count()
+    }
 
     /// See [`MapIndex::load`].
     fn load(

@@ -415,6 +415,7 @@ unsafe impl<K: CaKey + ?Sized, P: Placement, B: Build> Algorithm for Lfca<K, P, 
 }
 
 impl<K: CaKey + ?Sized, P: Placement, B: Build> Ordered for Lfca<K, P, B> {
+    type OrderedAt<Q: Placement> = Lfca<K, Q, B>;
     type Range<'g> = Range<'g, K, P, B, false>;
     type RangeRev<'g> = Range<'g, K, P, B, true>;
     type Cursor = KeyCursor<Index<Self>>;

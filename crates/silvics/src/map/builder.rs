@@ -2,9 +2,10 @@
 
 use super::key::{AsKey, Key};
 use super::{Map, MapIndex, Value};
+use crate::counts::{Counted, CountedKey};
 use crate::domain::Domain;
 use crate::error::{AllocError, BulkLoadError};
-use crate::frame::Structure;
+use crate::frame::{Index, Ordered, Structure};
 use crate::index::Options;
 use silvics_pool::{Budget, Heap, Pages, Placement, Tuning};
 use silvics_sync::counter::Counting;
@@ -136,6 +137,31 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Builder<K, V, I> {
         let mut map = self.build()?;
         map.do_from_sorted(entries)?;
         Ok(map)
+    }
+}
+
+impl<K: Key<Form: CountedKey>, V: Value, A: Ordered<Key = K::Form>> Builder<K, V, Index<A>> {
+    /// Makes a map that knows the rank of each key: [`View::rank`](super::View::rank),
+    /// [`View::nth`](super::View::nth), [`View::count`](super::View::count) and
+    /// [`View::sample`](super::View::sample). Maps without the option do not have these methods.
+    ///
+    /// Lookups and scans cost the same as without it. Each insertion and removal also changes
+    /// counts, which costs some three atomic additions ([`crate::counts`]).
+    ///
+    /// ```
+    /// use silvics::Map;
+    ///
+    /// let scores = Map::<u64, &str>::builder().counted().build()?;
+    /// scores.extend([(310, "Ada"), (250, "Bob"), (475, "Cleo")]);
+    /// let scores = scores.pin();
+    /// assert_eq!(scores.rank(310), 1);
+    /// assert_eq!(scores.nth(2).map(|(score, name)| (score, *name)), Some((475, "Cleo")));
+    /// assert_eq!(scores.count(300..), 2);
+    /// # Ok::<(), silvics::AllocError>(())
+    /// ```
+    #[must_use]
+    pub fn counted(self) -> Builder<K, V, Index<Counted<A>>> {
+        self.index()
     }
 }
 

@@ -14,6 +14,7 @@
 //! * `key/`: the keys of maps; see [`crate::key`].
 //! * `versions/`: [`VersionedMap`](versions::VersionedMap), a map that keeps older versions.
 //! * `multi/`: [`MultiMap`](multi::MultiMap), a map with several values for each key.
+//! * `rank.rs`: ranks, for an index that counts its keys ([`crate::counts`]).
 //! * `builder.rs`: [`Builder`]; `set.rs`: [`Set`], a map without values; `keyed.rs`: [`Keyed`],
 //!   values that contain their keys.
 //! * `serde.rs`, with the feature `serde`: maps and sets in the formats of that crate.
@@ -59,6 +60,7 @@ mod owned_range;
 #[cfg(feature = "rayon")]
 mod parallel;
 mod pinned_range;
+mod rank;
 mod scan;
 #[cfg(feature = "serde")]
 mod serde;
@@ -89,6 +91,7 @@ pub use set::{Set, SetRange, SetView};
 pub use value::{Value, ValueRef};
 pub use view::View;
 
+use crate::counts::Countable;
 use crate::domain::Guard;
 use crate::error::{AllocError, BulkLoadError, Violation};
 use crate::index::{Batches, Check, Create, KeyRef, Options, OrderedScan};
@@ -107,9 +110,10 @@ use value::Values;
 ///
 /// # Safety
 /// A map takes the words that the index returns for addresses of values. So the index keeps the
-/// contracts of [`OrderedIndex`](crate::OrderedIndex), [`Batches`] and [`OrderedScan`] whatever is
-/// called, on any threads, and in particular these clauses. *The guard* is the one that is passed
-/// to the operation; it is of the index's domain.
+/// contracts of [`OrderedIndex`](crate::OrderedIndex), [`Batches`] and [`OrderedScan`], and those
+/// of [`OrderedEnds`](crate::OrderedEnds) and [`OrderStatistics`](crate::OrderStatistics) if it has
+/// them, whatever is called, on any threads, and in particular these clauses. *The guard* is the
+/// one that is passed to the operation; it is of the index's domain.
 ///
 /// 1. **No word is made up.** Each word that an operation returns was passed to the index as a
 ///    value by an operation that put it there.
@@ -243,6 +247,20 @@ pub struct Map<K: Key, V: Value, I: MapIndex<Key = K::Form> = DefaultIndex<K>> {
 unsafe impl<K: Key, V: Send + Sync + 'static, I: MapIndex<Key = K::Form>> Send for Map<K, V, I> {}
 // SAFETY: the argument for `Send` holds for shared references.
 unsafe impl<K: Key, V: Send + Sync + 'static, I: MapIndex<Key = K::Form>> Sync for Map<K, V, I> {}
+
+/// A map with a default index that counts its keys, as [`Builder::counted`] makes it.
+///
+/// ```
+/// use silvics::CountedMap;
+///
+/// struct Board {
+///     scores: CountedMap<(u32, String), ()>,
+/// }
+/// let board = Board { scores: CountedMap::default() };
+/// board.scores.insert((310, "Ada"), ());
+/// assert_eq!(board.scores.rank((400, "")), 1);
+/// ```
+pub type CountedMap<K, V> = Map<K, V, <DefaultIndex<K> as Countable>::Counted>;
 
 impl<K: Key, V: Value> Map<K, V> {
     /// An empty map without a limit.

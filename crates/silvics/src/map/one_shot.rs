@@ -3,13 +3,13 @@
 use super::key::{AsKey, Key};
 use super::lend::Lends;
 use super::outcome::OrPanic;
-use super::verbs::{end_verbs, entry_verbs, point_verbs, sweep_verbs};
+use super::verbs::{end_verbs, entry_verbs, point_verbs, rank_verbs, sweep_verbs};
 use super::{
     CompareExchangeError, Compute, ExtendError, KeyRange, Keyed, Map, MapIndex, Operation,
     Rejected, RemoveIfError, TryInsertError, Value, ValueGuard,
 };
 use crate::error::AllocError;
-use crate::index::OrderedEnds;
+use crate::index::{OrderStatistics, OrderedEnds};
 use std::ops::Bound;
 
 /// Implements verbs with a pin for each call. An operation of a map keeps no value that it reads,
@@ -59,4 +59,10 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
 /// The methods at both ends of the map. They pin for the call, and return copies of keys.
 impl<K: Key, V: Value, I: MapIndex<Key = K::Form> + OrderedEnds> Map<K, V, I> {
     end_verbs!(one_shot, K, ValueGuard<'_, V>, Self::owned_key_of);
+}
+
+/// The methods of a map whose index counts its keys: see
+/// [`Builder::counted`](super::Builder::counted). They pin for the call, and return copies of keys.
+impl<K: Key, V: Value, I: MapIndex<Key = K::Form> + OrderStatistics> Map<K, V, I> {
+    rank_verbs!(one_shot, K, ValueGuard<'_, V>, Self::owned_key_of);
 }

@@ -3,14 +3,14 @@
 use super::key::{AsKey, Key};
 use super::lend::{Lends, Pin};
 use super::outcome::OrPanic;
-use super::verbs::{end_verbs, entry_verbs, point_verbs, sweep_verbs};
+use super::verbs::{end_verbs, entry_verbs, point_verbs, rank_verbs, sweep_verbs};
 use super::{
     CompareExchangeError, Compute, ExtendError, KeyRange, Keyed, Map, MapIndex, Operation,
     OwnedValueGuard, Rejected, RemoveIfError, TryInsertError, Value, ValueRef,
 };
 use crate::domain::{Guard, OwnedGuard};
 use crate::error::AllocError;
-use crate::index::OrderedEnds;
+use crate::index::{OrderStatistics, OrderedEnds};
 use std::fmt;
 use std::ops::Bound;
 
@@ -119,4 +119,10 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
 
 impl<K: Key, V: Value, I: MapIndex<Key = K::Form> + OrderedEnds> OwnedView<'_, K, V, I> {
     end_verbs!(owned, K, ValueRef<'_, V>, Map::<K, V, I>::owned_key_of);
+}
+
+/// The verbs of a map whose index counts its keys: see
+/// [`Builder::counted`](super::Builder::counted).
+impl<K: Key, V: Value, I: MapIndex<Key = K::Form> + OrderStatistics> OwnedView<'_, K, V, I> {
+    rank_verbs!(owned, K, ValueRef<'_, V>, Map::<K, V, I>::owned_key_of);
 }

@@ -273,6 +273,30 @@ macro_rules! end_verbs {
     };
 }
 
+/// The verbs of a map whose index counts its keys. They return keys as `$Key`, which `$key_of`
+/// makes of a form, and values as `$R`.
+macro_rules! rank_verbs {
+    ($face:ident, $Key:ty, $R:ty, $key_of:path) => {
+        $crate::map::verbs::declare! { $face;
+            /// Returns the number of keys that are smaller than `key`, which need not be present.
+            ///
+            /// It is exact if no key is inserted or removed during the call. Otherwise it differs
+            /// from the exact number at the beginning of the call by at most the number of
+            /// insertions and removals that overlap the call.
+            fn rank(&self, key: impl AsKey<K>) -> usize = self do_rank(&key), reads;
+
+            /// Returns the number of keys of `range`, with the guarantee of [`Self::rank`]. It
+            /// visits only the keys near both ends. A range whose start is past its end has none.
+            fn count(&self, range: impl KeyRange<K>) -> usize = self do_count(range), reads;
+
+            /// Returns the entry whose key has `number` smaller keys, with the guarantee of
+            /// [`Self::rank`]; `None` if there are fewer keys.
+            fn nth(&self, number: usize) -> Option<($Key, $R)>
+                = self do_nth(number, $key_of), reads;
+        }
+    };
+}
+
 /// The verbs that write many entries and return none. The macro of the face adds the guard for the
 /// whole call, or none: then the operation pins anew from time to time, and repeats what fails
 /// after a shrink of the map.
@@ -337,4 +361,4 @@ macro_rules! sweep_verbs {
     };
 }
 
-pub(super) use {declare, end_verbs, entry_verbs, point_verbs, sweep_verbs};
+pub(super) use {declare, end_verbs, entry_verbs, point_verbs, rank_verbs, sweep_verbs};

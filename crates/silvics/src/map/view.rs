@@ -2,14 +2,14 @@
 
 use super::key::{AsKey, AsPrefix, Key};
 use super::outcome::OrPanic;
-use super::verbs::{end_verbs, entry_verbs, point_verbs, sweep_verbs};
+use super::verbs::{end_verbs, entry_verbs, point_verbs, rank_verbs, sweep_verbs};
 use super::{
     CompareExchangeError, Compute, ExtendError, KeyRange, Keyed, Map, MapIndex, Operation, Range,
     RangeRev, Rejected, RemoveIfError, TryInsertError, Value, ValueRef,
 };
 use crate::domain::Guard;
 use crate::error::AllocError;
-use crate::index::OrderedEnds;
+use crate::index::{OrderStatistics, OrderedEnds};
 use std::fmt;
 use std::ops::Bound;
 
@@ -193,6 +193,41 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
 
 impl<K: Key, V: Value, I: MapIndex<Key = K::Form> + OrderedEnds> View<'_, K, V, I> {
     end_verbs!(view, K::Ref<'_>, ValueRef<'_, V>, Map::<K, V, I>::key_of);
+}
+
+/// The verbs of a map whose index counts its keys: see
+/// [`Builder::counted`](super::Builder::counted).
+impl<K: Key, V: Value, I: MapIndex<Key = K::Form> + OrderStatistics> View<'_, K, V, I> {
+    rank_verbs!(view, K::Ref<'_>, ValueRef<'_, V>, Map::<K, V, I>::key_of);
+
+    /// Returns `most` entries, or all if there are fewer, in ascending order. Each set of as
+    /// many entries is equally likely, if `below(n)` returns each number below `n` equally often
+    /// and no other thread writes. Other threads may cause the call to return fewer entries, or one
+    /// twice.
+    ///
+    /// ```
+    /// use silvics::Map;
+    ///
+    /// let map = Map::<u64, u64>::builder().counted().build()?;
+    /// map.extend((0..1000).map(|n| (n, n * n)));
+    /// let mut seed = 7_u64;
+    /// let random = |below: usize| {
+    ///     seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+    ///     (u128::from(seed) * below as u128 >> 64) as usize
+    /// };
+    /// let view = map.pin();
+    /// let sample: Vec<u64> = view.sample(10, random).map(|(key, _)| key).collect();
+    /// assert!(sample.len() == 10 && sample.is_sorted());
+    /// # Ok::<(), silvics::AllocError>(())
+    /// ```
+    pub fn sample(
+        &self,
+        most: usize,
+        below: impl FnMut(usize) -> usize,
+    ) -> impl Iterator<Item = (K::Ref<'_>, ValueRef<'_, V>)> {
+        let drawn = super::rank::draw(most, self.len(), below);
+        drawn.into_iter().filter_map(|number| self.nth(number))
+    }
 }
 
 impl<K: Key<Form = [u8]>, V: Value, I: MapIndex<Key = [u8]>> View<'_, K, V, I> {

@@ -268,6 +268,7 @@ unsafe impl<K: SkipKey + ?Sized, P: Placement> Algorithm for Skip<K, P> {
 }
 
 impl<K: SkipKey + ?Sized, P: Placement> Ordered for Skip<K, P> {
+    type OrderedAt<Q: Placement> = Skip<K, Q>;
     type Range<'g> = Range<'g, K, P>;
     type RangeRev<'g> = RangeRev<'g, K, P>;
     type Cursor = SkipCursor<K, P>;

@@ -222,6 +222,20 @@ impl<'g, K: WordKey> BlockRef<'g, K> {
         same && self.words(at + K::PER_GROUP).load(Ordering::Relaxed) == stored.1
     }
 
+    /// Whether a place has a key that is not smaller than the first of two stored ones and not
+    /// larger than the second one. The three have the same first two bits.
+    #[inline(always)]
+    pub(super) fn is_within(self, at: usize, (low, high): (Stored, Stored)) -> bool {
+        let stored = self.low(at);
+        let is_key = stored & KEY != 0;
+        let stored = stored & !PASSED;
+        if K::WORDS == 1 {
+            return is_key & (stored.wrapping_sub(low.0) <= high.0.wrapping_sub(low.0));
+        }
+        let key = (self.words(at + K::PER_GROUP).load(Ordering::Relaxed), stored);
+        is_key && ((low.1, low.0)..=(high.1, high.0)).contains(&key)
+    }
+
     /// Looks a key up in a group: the place of the group that has it and whether one has, whether
     /// the search goes on in the next group, and the number of keys.
     #[inline(always)]

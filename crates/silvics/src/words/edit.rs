@@ -137,6 +137,15 @@ impl<'g, K: WordKey> Leaf<'g, K> {
         }
     }
 
+    /// Prefetches the lines of all entries.
+    #[inline(always)]
+    pub(super) fn prefetch_whole(self) {
+        match self {
+            Self::Block(block) => block.prefetch_whole(),
+            Self::Slots(slots) => slots.prefetch_whole(),
+        }
+    }
+
     pub(super) fn word(self) -> Word {
         match self {
             Self::Block(block) => block.word(),

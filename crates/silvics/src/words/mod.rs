@@ -155,13 +155,14 @@
 //! | `ops.rs`, `batch.rs`, `bulk.rs` | lookups, `update`, batches, building a tree from sorted entries |
 //! | `grow.rs`, `tidy.rs` | making room, taking it back |
 //! | `edit.rs`, `entries.rs` | changes of places, entries of a leaf |
-//! | `seek.rs`, `scan.rs`, `ends.rs` | the way to a leaf, ranges, both ends |
+//! | `seek.rs`, `scan.rs`, `count.rs`, `ends.rs` | the way to a leaf, ranges, their entries counted, both ends |
 //! | `objects.rs`, `check.rs` | memory, verification |
 
 mod batch;
 mod block;
 mod bulk;
 mod check;
+mod count;
 mod edit;
 mod ends;
 mod entries;
@@ -293,6 +294,8 @@ unsafe impl<K: WordKey, P: Placement> Algorithm for Words<K, P> {
 }
 
 impl<K: WordKey, P: Placement> Ordered for Words<K, P> {
+    const SEQUENTIAL: bool = true;
+    type OrderedAt<Q: Placement> = Words<K, Q>;
     type Range<'g> = Range<'g, K, P>;
     type RangeRev<'g> = RangeRev<'g, K, P>;
     type Cursor = KeyCursor<Index<Self>>;
@@ -311,6 +314,22 @@ impl<K: WordKey, P: Placement> Ordered for Words<K, P> {
 
     fn cursor(index: Arc<Index<Self>>) -> Self::Cursor {
         KeyCursor::new(index)
+    }
+
+    fn leaf_start<'g>(&'g self, key: K, guard: &'g Guard) -> Option<K> {
+        self.start_of_leaf(key, guard)
+    }
+
+    #[inline]
+    fn prefetch_leaf(&self, key: K, _guard: &Guard) {
+        // SAFETY: I3: the word was read under the guard.
+        if let Some(leaf) = unsafe { edit::Leaf::<K>::of(self.leaf(key)) } {
+            leaf.prefetch_whole();
+        }
+    }
+
+    fn count_range<'g>(&'g self, bounds: AlgorithmBounds<'g, Self>, guard: &'g Guard) -> usize {
+        self.count_between(bounds, guard)
     }
 
     fn load(

@@ -208,10 +208,8 @@ impl<'g, K: WordKey> Taken<'g, K> {
     #[inline]
     fn prefetch(word: Word) {
         // SAFETY: I3: the word was read under the guard.
-        match unsafe { Leaf::<K>::of(word) } {
-            Some(Leaf::Block(block)) => block.prefetch_whole(),
-            Some(Leaf::Slots(slots)) => slots.prefetch_whole(),
-            None => {}
+        if let Some(leaf) = unsafe { Leaf::<K>::of(word) } {
+            leaf.prefetch_whole();
         }
     }
 

@@ -4,6 +4,7 @@
 mod adapting;
 mod batches;
 mod blocks;
+mod counts;
 mod external;
 mod lists;
 mod lock_free;
@@ -18,6 +19,7 @@ pub(crate) use adapting::{
 };
 pub(crate) use batches::BATCHES;
 pub(crate) use blocks::{BLOCK_ENDS, BLOCKS};
+pub(crate) use counts::COUNTS;
 pub(crate) use external::{CHAINS, FLAGS, LOCKED_EDGES, PROMOTIONS};
 pub(crate) use lists::{SCANS, TOWERS};
 pub(crate) use lock_free::{LATE_HELPERS, RELOCATIONS, RESERVATIONS, SUCCESSIONS};

@@ -47,6 +47,7 @@ pub struct RangeRev<'g, P: Placement = Pooled, B: Build = Fixed> {
 }
 
 impl<P: Placement, B: Build> Ordered for Drachsler<P, B> {
+    type OrderedAt<Q: Placement> = Drachsler<Q, B>;
     type Range<'g> = Range<'g, P, B>;
     type RangeRev<'g> = RangeRev<'g, P, B>;
 

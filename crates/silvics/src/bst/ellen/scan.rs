@@ -14,6 +14,7 @@ use silvics_pool::Placement;
 // beside it.
 unsafe impl<P: Placement, B: Build> External for Ellen<P, B> {
     type Edge = AtomicEdge;
+    type ExternalAt<Q: Placement> = Ellen<Q, B>;
 
     #[inline(always)]
     fn root(&self) -> &AtomicEdge {

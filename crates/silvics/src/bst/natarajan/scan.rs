@@ -14,6 +14,7 @@ use silvics_pool::Placement;
 // CAS on an unmarked edge that the search for its key has found.
 unsafe impl<P: Placement, B: Build> External for Natarajan<P, B> {
     type Edge = AtomicEdge;
+    type ExternalAt<Q: Placement> = Natarajan<Q, B>;
 
     #[inline(always)]
     fn root(&self) -> &AtomicEdge {

@@ -13,6 +13,7 @@ use silvics_pool::Placement;
 // search for its key has seen, and so not at an edge of a node that was cut out.
 unsafe impl<P: Placement, B: Build> External for Ticket<P, B> {
     type Edge = AtomicEdge;
+    type ExternalAt<Q: Placement> = Ticket<Q, B>;
 
     #[inline(always)]
     fn root(&self) -> &AtomicEdge {

@@ -1,0 +1,164 @@
+//! Keys as separators: a number to compare first, and the bytes behind it.
+
+use crate::encoding::{ByteKey, IndexKey, Prefixed, common_prefix};
+use std::cmp::Ordering;
+
+/// Keys of an index that counts them.
+pub trait CountedKey: IndexKey {
+    /// The bytes of each key, or none if keys are byte strings.
+    const FIXED: Option<usize>;
+
+    /// The eight bytes of a key from a position on, as a big-endian number. Bytes behind the end
+    /// are zeros.
+    fn head(key: Self::Ref<'_>, from: usize) -> u64;
+    /// The order of a key relative to a byte string, if both are without their first `from` bytes.
+    fn compare(key: Self::Ref<'_>, bytes: &[u8], from: usize) -> Ordering;
+    /// The order of the first bytes of a key relative to a byte string, which may be longer.
+    fn compare_start(key: Self::Ref<'_>, bytes: &[u8]) -> Ordering;
+    /// The number of first bytes of `key` that are larger than the key `before`, which is smaller.
+    fn separates(before: Self::Ref<'_>, key: Self::Ref<'_>) -> usize;
+    /// Copies the first bytes of a key.
+    fn copy(key: Self::Ref<'_>, to: &mut [u8]);
+    /// The key with these bytes.
+    fn of_bytes(bytes: &[u8]) -> Self::Ref<'_>;
+    /// The key with this head, if heads are keys.
+    #[inline(always)]
+    fn of_head(_head: u64) -> Option<Self::Ref<'static>> {
+        None
+    }
+}
+
+impl CountedKey for u64 {
+    const FIXED: Option<usize> = Some(8);
+
+    #[inline(always)]
+    fn head(key: u64, _from: usize) -> u64 {
+        key
+    }
+    #[inline(always)]
+    fn compare(key: u64, bytes: &[u8], _from: usize) -> Ordering {
+        key.cmp(&Self::of_bytes(bytes))
+    }
+    fn compare_start(_key: u64, _bytes: &[u8]) -> Ordering {
+        Ordering::Equal
+    }
+    fn separates(_before: u64, _key: u64) -> usize {
+        8
+    }
+    fn copy(key: u64, to: &mut [u8]) {
+        to.copy_from_slice(&key.to_be_bytes()[..to.len()]);
+    }
+    #[inline(always)]
+    fn of_bytes(bytes: &[u8]) -> u64 {
+        bytes.try_into().map_or(0, Self::from_be_bytes)
+    }
+    #[inline(always)]
+    fn of_head(head: u64) -> Option<u64> {
+        Some(head)
+    }
+}
+
+impl CountedKey for u128 {
+    const FIXED: Option<usize> = Some(16);
+
+    #[inline(always)]
+    fn head(key: u128, _from: usize) -> u64 {
+        (key >> 64) as u64
+    }
+    #[inline(always)]
+    fn compare(key: u128, bytes: &[u8], _from: usize) -> Ordering {
+        key.cmp(&<Self as CountedKey>::of_bytes(bytes))
+    }
+    fn compare_start(_key: u128, _bytes: &[u8]) -> Ordering {
+        Ordering::Equal
+    }
+    fn separates(_before: u128, _key: u128) -> usize {
+        16
+    }
+    fn copy(key: u128, to: &mut [u8]) {
+        to.copy_from_slice(&key.to_be_bytes()[..to.len()]);
+    }
+    #[inline(always)]
+    fn of_bytes(bytes: &[u8]) -> u128 {
+        bytes.try_into().map_or(0, Self::from_be_bytes)
+    }
+}
+
+/// See [`CountedKey::head`].
+#[inline(always)]
+fn head_of(bytes: &[u8], from: usize) -> u64 {
+    let rest = bytes.get(from..).unwrap_or(&[]);
+    if let Some(head) = rest.first_chunk() {
+        return u64::from_be_bytes(*head);
+    }
+    let mut head = [0; 8];
+    head[..rest.len()].copy_from_slice(rest);
+    u64::from_be_bytes(head)
+}
+
+impl CountedKey for [u8] {
+    const FIXED: Option<usize> = None;
+
+    #[inline(always)]
+    fn head(key: &[u8], from: usize) -> u64 {
+        head_of(key, from)
+    }
+    #[inline]
+    fn compare(key: &[u8], bytes: &[u8], from: usize) -> Ordering {
+        key.get(from..).unwrap_or(&[]).cmp(bytes.get(from..).unwrap_or(&[]))
+    }
+    #[inline]
+    fn compare_start(key: &[u8], bytes: &[u8]) -> Ordering {
+        let len = key.len().min(bytes.len());
+        key[..len].cmp(&bytes[..len]).then(len.cmp(&bytes.len()))
+    }
+    fn separates(before: &[u8], key: &[u8]) -> usize {
+        key.len().min(common_prefix(before, key, 0) + 1)
+    }
+    fn copy(key: &[u8], to: &mut [u8]) {
+        to.copy_from_slice(&key[..to.len()]);
+    }
+    #[inline(always)]
+    fn of_bytes(bytes: &[u8]) -> &[u8] {
+        bytes
+    }
+}
+
+impl CountedKey for Prefixed<'static> {
+    const FIXED: Option<usize> = None;
+
+    #[inline(always)]
+    fn head(key: Prefixed<'_>, from: usize) -> u64 {
+        match key.pieces() {
+            [[], bytes] | [bytes, []] => head_of(bytes, from),
+            _ => {
+                let byte = |at| u64::from(key.get(from + at).unwrap_or(0));
+                (0..8).fold(0, |head, at| head << 8 | byte(at))
+            }
+        }
+    }
+    #[inline]
+    fn compare(key: Prefixed<'_>, bytes: &[u8], _from: usize) -> Ordering {
+        key.cmp(&Prefixed::from(bytes))
+    }
+    #[inline]
+    fn compare_start(key: Prefixed<'_>, bytes: &[u8]) -> Ordering {
+        let other = Prefixed::from(bytes);
+        let common = key.common(other);
+        if common == bytes.len() {
+            Ordering::Equal
+        } else {
+            key.get(common).cmp(&other.get(common))
+        }
+    }
+    fn separates(before: Prefixed<'_>, key: Prefixed<'_>) -> usize {
+        key.len().min(before.common(key) + 1)
+    }
+    fn copy(key: Prefixed<'_>, to: &mut [u8]) {
+        to.iter_mut().zip(key.bytes()).for_each(|(to, byte)| *to = byte);
+    }
+    #[inline(always)]
+    fn of_bytes(bytes: &[u8]) -> Prefixed<'_> {
+        <Self as ByteKey>::of_bytes(bytes)
+    }
+}
