@@ -2,7 +2,7 @@
 
 use silvics::key::AsKey;
 use silvics::map::MapIndex;
-use silvics::{Check, Key, Map, OrderStatistics};
+use silvics::{ArtTree, CaTree, Check, Key, Map, NatarajanTree, OrderStatistics, SkipList};
 use std::collections::BTreeMap;
 
 /// A generator of numbers (Steele, Lea, Flood, OOPSLA 2014).
@@ -86,6 +86,43 @@ fn ranks_of_strings_agree_with_a_reference() {
     agrees(counted(), |n| format!("a prefix that all keys share/{n:020}"), 40, 4);
     agrees(counted(), |n| format!("{}/{n:08}", ["etc", "usr/share"][n as usize % 2]), 40, 5);
     agrees(counted(), |n| "x".repeat(n as usize % 300), 40, 6);
+    // Heads are padded with zeros, which are bytes of keys, too.
+    let zeros = |n: u64| {
+        let mut key = b"the same".to_vec();
+        key.extend((0..n % 9).map(|at| (n >> (8 * at)) as u8 % 2));
+        key
+    };
+    agrees(Map::<Vec<u8>, u64>::builder().counted().build().unwrap(), zeros, 40, 7);
+}
+
+#[test]
+fn ranks_in_other_indexes_agree_with_a_reference() {
+    let wide = |n: u64| u128::from(n) << 70 | u128::from(n % 3);
+    agrees(Map::<u128, u64>::builder().counted().build().unwrap(), wide, 40, 8);
+    let builder = Map::<u128, u64>::builder;
+    agrees(builder().index::<ArtTree<u128>>().counted().build().unwrap(), wide, 40, 9);
+    let builder = Map::<u64, u64>::builder;
+    agrees(builder().index::<SkipList<u64>>().counted().build().unwrap(), |n| n, 40, 10);
+    agrees(builder().index::<ArtTree<u64>>().counted().build().unwrap(), |n| n, 40, 11);
+    agrees(builder().index::<CaTree<u64>>().counted().build().unwrap(), |n| n, 40, 12);
+    agrees(builder().index::<NatarajanTree>().counted().build().unwrap(), |n| n, 20, 13);
+}
+
+/// A bucket that many keys have come to is divided into buckets of the usual size, at once.
+#[test]
+fn appended_keys_are_in_small_buckets() {
+    let appended = if cfg!(miri) { 2000 } else { 200_000 };
+    let mut map = Map::<u64, u64>::builder().counted().build().unwrap();
+    map.extend((0..1000).map(|n| (n, n)));
+    assert_eq!(map.rank(1000), 1000);
+    map.extend((1000..appended).map(|n| (n, n)));
+    assert_eq!(map.rank(appended), appended as usize);
+    let pools = map.pool_stats();
+    let counts = pools.iter().find(|pool| pool.kind == "counts").expect("there is a directory");
+    // A bucket has 64 keys at most, and takes 16 bytes at least.
+    let least = appended as usize / 64 * 16;
+    assert!(counts.live_bytes >= least, "{} bytes, {least} expected", counts.live_bytes);
+    map.check().unwrap();
 }
 
 /// Threads insert and remove their own keys, and ask for ranks. A rank may differ by the operations
@@ -93,7 +130,7 @@ fn ranks_of_strings_agree_with_a_reference() {
 #[test]
 fn ranks_are_right_beside_writers() {
     const KEYS: u64 = 3000;
-    let (threads, rounds) = if cfg!(miri) { (2, 20) } else { (3, 6000) };
+    let (threads, rounds) = if cfg!(miri) { (2_u64, 20_u64) } else { (3, 6000) };
     let mut map = Map::<u64, u64>::builder().counted().build().unwrap();
     map.extend((0..KEYS).map(|n| (10 * n, n)));
     // The keys that stay, and the most that the threads add.
@@ -104,7 +141,7 @@ fn ranks_are_right_beside_writers() {
             scope.spawn(move || {
                 let mut random = Random(thread);
                 let mut own = std::collections::BTreeSet::new();
-                for _ in 0..rounds {
+                for round in 0..rounds {
                     let key = 10 * random.below(KEYS) + thread;
                     if random.below(3) > 0 {
                         map.insert(key, 0);
@@ -117,10 +154,19 @@ fn ranks_are_right_beside_writers() {
                     let most = least + (threads as usize - 1) * (asked as usize / 10);
                     let rank = map.rank(asked);
                     assert!((least..=most).contains(&rank), "{rank} is not in {least}..={most}");
+                    // Nobody else writes these keys, so their number is exact.
+                    let mine = 10 * (KEYS + thread * 1000);
+                    map.insert(mine + round, 0);
+                    assert_eq!(map.count(mine..mine + 10_000), 1 + usize::from(round > 0));
+                    if round > 0 {
+                        map.remove(mine + round - 1);
+                    }
+                    assert_eq!(map.count(mine..mine + 10_000), 1);
                     let number = random.below(present as u64) as usize;
                     let (key, _) = map.nth(number).expect("so many keys stay");
                     assert!(key <= 10 * number as u64, "key {key} has the number {number}");
                 }
+                map.remove(10 * (KEYS + thread * 1000) + rounds - 1);
                 for key in own {
                     map.remove(key);
                 }

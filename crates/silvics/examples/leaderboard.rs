@@ -1,8 +1,8 @@
 //! A leaderboard: players by score, with their ranks, pages of the list, and percentiles.
 //!
 //! The map is keyed by score and player, the best score first. It counts its keys, so the place of
-//! a player, the player at a place, and the number of players within a range of scores each take a
-//! few hundred nanoseconds, whatever the number of players.
+//! a player, the player at a place, and the number of players within a range of scores are found
+//! without a walk over the players before.
 
 use silvics::{CountedMap, Map};
 use std::cmp::Reverse;
@@ -38,7 +38,9 @@ impl Leaderboard {
     /// The players at some places, from 1 on, with their scores.
     fn page(&self, places: std::ops::Range<usize>) -> Vec<(u32, u32)> {
         let view = self.places.pin();
-        let Some((first, ())) = view.nth(places.start - 1).map(|(key, value)| (key, *value)) else {
+        let Some((first, ())) =
+            view.nth(places.start.saturating_sub(1)).map(|(key, value)| (key, *value))
+        else {
             return Vec::new();
         };
         let page = view.range(first..).take(places.len());

@@ -311,8 +311,8 @@ pub trait OrderedScan: Lookup {
 ///
 /// A result is exact if no key is inserted or removed meanwhile. Otherwise it differs from the
 /// exact one at the beginning of the call by at most the number of insertions and removals that
-/// overlap the call. Each call takes O(log n + n / 2²¹ + 1100) additions and a scan of some ten
-/// keys.
+/// overlap the call. A call counts the keys of those neighbourhoods anew in which keys came or went
+/// since the last call; then it takes O(log n + n / 2²⁵ + 100) steps and a scan of some 20 keys.
 pub trait OrderStatistics: OrderedScan {
     /// The number of keys that are smaller than `key`, which need not be present.
     fn rank<'g>(&'g self, key: KeyRef<'g, Self>, guard: &'g Guard) -> usize;

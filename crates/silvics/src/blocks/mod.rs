@@ -355,7 +355,6 @@ unsafe impl<K: BlockKey + ?Sized, P: Placement> Algorithm for Blocks<K, P> {
 }
 
 impl<K: BlockKey + ?Sized, P: Placement> Ordered for Blocks<K, P> {
-    const SEQUENTIAL: bool = true;
     type OrderedAt<Q: Placement> = Blocks<K, Q>;
     type Range<'g> = Range<'g, K, P>;
     type RangeRev<'g> = RangeRev<'g, K, P>;

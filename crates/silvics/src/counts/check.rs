@@ -29,7 +29,10 @@ impl<A: Ordered<Key: CountedKey>> Counted<A> {
                     let way = Way { root, section, group, at };
                     let keys = this.check_bucket(&way, &guard)?;
                     let from = group.separator(in_group).key;
-                    if all > 0 && last.is_some_and(|last| last >= A::Key::shorten(from)) {
+                    if at != [0; 3] && Way::find(root, A::Key::shorten(from)).at != at {
+                        return violation("C1", format!("a search for bucket {at:?} fails"));
+                    }
+                    if last.is_some_and(|last| last >= A::Key::shorten(from)) {
                         return violation(
                             "C1",
                             format!("bucket {at:?} begins before the last one"),

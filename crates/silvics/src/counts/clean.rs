@@ -34,7 +34,7 @@ impl<'a> Latch<'a> {
 impl Drop for Latch<'_> {
     fn drop(&mut self) {
         self.1.store(false, Ordering::SeqCst);
-        // SAFETY: `new` has taken the lock.
+        // SAFETY: `new` or `attempt` has taken the lock.
         unsafe { self.0.unlock() };
     }
 }
@@ -100,7 +100,7 @@ impl<A: Ordered<Key: CountedKey>> Counted<A> {
     #[inline(never)]
     pub(super) fn drop_directory(&self, guard: &Guard) {
         let Some(_latch) = Latch::attempt(&self.latch, &self.cleaning) else { return };
-        let Some(root) = self.root(guard) else { return };
+        let Some(root) = self.root(guard).filter(|_| self.is_mostly_marked()) else { return };
         self.seed.store(true, Ordering::SeqCst);
         self.root.store(std::ptr::null_mut(), Ordering::SeqCst);
         // SAFETY: C3: they were unlinked under the latch, so each is retired once.

@@ -7,8 +7,8 @@ use super::key::CountedKey;
 use super::node::{Level, NodeRef, Part, Separator};
 use super::ops::Way;
 use super::plan::{
-    FEW_BUCKETS, FEW_GROUPS, Fresh, List, MOST_BUCKETS, MOST_GROUPS, MOST_KEYS, MOST_PIECES,
-    NEW_BUCKET, Parts, are_joined, fit,
+    FEW_BUCKETS, FEW_GROUPS, Fresh, List, MOST_BUCKETS, MOST_GROUPS, MOST_KEYS, NEW_BUCKET, Parts,
+    are_joined, fit,
 };
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
@@ -154,7 +154,7 @@ impl<A: Ordered<Key: CountedKey>> Counted<A> {
                     parts.bucket(from, keys, is_marked)?;
                     continue;
                 }
-                let pieces = (2 * keys / MOST_KEYS).min(MOST_PIECES);
+                let pieces = 2 * keys / MOST_KEYS;
                 let bounds = Way { root, section, group, at: [in_root, in_section, at] }.bounds();
                 self.scan((from, bounds), keys.div_ceil(pieces), guard, |from, keys| {
                     parts.bucket(from, keys, is_marked)
@@ -198,19 +198,15 @@ impl<A: Ordered<Key: CountedKey>> Counted<A> {
         // it was replaced.
         let now = old.into_iter().flatten().map(NodeRef::marked).sum::<usize>();
         if now != marks && !planted(Canary::MarksNotCarried) {
-            new.items().iter().for_each(|part| part.node().mark_all());
-            self.mark_above(guard);
+            let root = self.root(guard).unwrap_or(root);
+            for part in new.items() {
+                part.node().mark_all();
+                Way::find(root, A::Key::shorten(part.from.key)).mark_above();
+            }
         }
         // SAFETY: C3: each group was unlinked under the latch, so it is retired once.
         old.into_iter().flatten().for_each(|group| unsafe { self.objects.retire(group, guard) });
         Ok(changed)
-    }
-
-    /// Marks all sections, and all groups of them.
-    fn mark_above(&self, guard: &Guard) {
-        let Some(root) = self.root(guard) else { return };
-        (0..root.len()).for_each(|at| root.child(at).mark_all());
-        root.mark_all();
     }
 
     /// Replaces a section by one, or two, in which other groups are in the place of some.
@@ -248,6 +244,7 @@ impl<A: Ordered<Key: CountedKey>> Counted<A> {
         let mut above = Parts::default();
         above.keep(root, 0..sections.start)?;
         fresh.nodes((Level::Section, MOST_GROUPS), parts.items(), &mut above)?;
+        let made = sections.start..above.items().len();
         let other = sections.clone().find(|at| *at != in_root).map(|at| root.child(at));
         let old = [Some(section), other];
         let is_alone = sections.len() == 1 && above.items().len() == in_root + 1;
@@ -264,9 +261,12 @@ impl<A: Ordered<Key: CountedKey>> Counted<A> {
         }
         // Marks of the old nodes that came after they were copied are in neither.
         if !planted(Canary::MarksNotCarried) {
-            let old = old.into_iter().flatten().map(NodeRef::marked).sum::<usize>();
-            if old != before || !is_alone && root.marked() != before_in_root {
-                self.mark_above(guard);
+            let now = old.into_iter().flatten().map(NodeRef::marked).sum::<usize>();
+            if now != before {
+                above.items()[made].iter().for_each(|part| part.node().mark_all());
+            }
+            if now != before || root.marked() != before_in_root {
+                self.root(guard).unwrap_or(root).mark_all();
             }
         }
         // SAFETY: C3: they were unlinked under the latch, so each is retired once.

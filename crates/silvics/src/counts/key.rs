@@ -15,7 +15,7 @@ pub trait CountedKey: IndexKey {
     fn compare(key: Self::Ref<'_>, bytes: &[u8], from: usize) -> Ordering;
     /// The order of the first bytes of a key relative to a byte string, which may be longer.
     fn compare_start(key: Self::Ref<'_>, bytes: &[u8]) -> Ordering;
-    /// The number of first bytes of `key` that are larger than the key `before`, which is smaller.
+    /// The length of the shortest prefix of `key` that is larger than `before`, a smaller key.
     fn separates(before: Self::Ref<'_>, key: Self::Ref<'_>) -> usize;
     /// Copies the first bytes of a key.
     fn copy(key: Self::Ref<'_>, to: &mut [u8]);

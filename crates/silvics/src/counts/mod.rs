@@ -84,18 +84,22 @@
 //!
 //! # At a memory limit
 //! If a node cannot be allocated, buckets stay as large as they are, and no call fails. A rank then
-//! takes longer.
+//! takes longer. If there is no memory for a directory at all, each rank counts all keys before its
+//! own.
 //!
 //! # Complexity and footprint
-//! An update searches its bucket and reads three marks; the first one after a rank sets them. A
-//! rank after m such updates counts up to m buckets, some 40 keys each; the first one counts all
-//! keys. Then it takes O(n / 2²⁵ + 100) additions and a scan of some 20 keys. A bucket of integers
-//! takes 16 bytes, 0.4 for each key; for byte strings, 20 and the bytes in which neighbours differ.
+//! An update searches its bucket and reads three marks. The first update of a bucket after a rank
+//! sets them; the one that makes half of the buckets marked retires the directory, a node for each
+//! 2000 keys. A rank after m such updates counts up to m buckets, some 40 keys each; the first one
+//! counts all keys. Then it takes O(n / 2²⁵ + 100) additions and a scan of some 20 keys. A bucket
+//! of integers takes 16 bytes, 0.4 for each key; for byte strings, 20 and the shortest prefix of a
+//! key that is larger than the key before it.
 //!
 //! # Checked by
 //! The conformance suite over counted structures (`tests/conformance.rs`); [`crate::Check::check`],
 //! which verifies C1, C2 and C5 in a quiescent index; `tests/scenarios/counts.rs`, with buckets of
-//! three keys, which must find the mistakes of `canary.rs`; `counts` of `crates/api-tests`.
+//! three keys, which must find the mistakes of `canary.rs`; `counts` of `crates/api-tests`. These
+//! schedules are sequentially consistent: no test would miss one of the fences.
 //!
 //! # Files
 //! | file | content |

@@ -19,6 +19,7 @@ use silvics_layout::{Field, NodeLayout, Placed};
 use silvics_sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::cmp::Ordering as Order;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::ptr::NonNull;
 
 const LINE: usize = 64;
@@ -292,8 +293,9 @@ impl<'g, K: CountedKey + ?Sized> NodeRef<'g, K> {
     #[inline(always)]
     pub(super) fn child(self, at: usize) -> NodeRef<'g, K> {
         let child = self.children()[at].load(Ordering::SeqCst);
-        // SAFETY: C2: a child is a node, and is not reclaimed while the guard lives under which
-        // this node was reached.
+        // SAFETY: C2: a child is a node. This node was linked at some moment since the guard was
+        // taken, under which it was reached, and so was its child, which is then not reclaimed
+        // while the guard lives.
         unsafe { NodeRef::new(NonNull::new_unchecked(child)) }
     }
 
@@ -356,7 +358,13 @@ impl<'g, K: CountedKey + ?Sized> NodeRef<'g, K> {
 
     /// The first marked part from one on.
     pub(super) fn next_marked(self, from: usize) -> Option<usize> {
-        (from..self.len()).find(|at| self.is_marked(*at))
+        let words = self.marks().iter().enumerate().skip(from / MARKS);
+        let mut marks = words.map(|(number, word)| {
+            let behind = if number == from / MARKS { u64::MAX << (from % MARKS) } else { u64::MAX };
+            (number, word.load(Ordering::SeqCst) & behind)
+        });
+        let (number, marks) = marks.find(|(_, marks)| *marks != 0)?;
+        Some(MARKS * number + marks.trailing_zeros() as usize)
     }
 
     /// The number of marked parts.
@@ -376,7 +384,7 @@ impl<'g, K: CountedKey + ?Sized> NodeRef<'g, K> {
         marks != 0
     }
 
-    /// The number of keys of a part, without those of the marked buckets that came or went.
+    /// The number of keys of a part when it was last counted.
     #[inline(always)]
     pub(super) fn count(self, at: usize) -> u64 {
         self.counts()[at].load(Ordering::SeqCst)
@@ -389,19 +397,24 @@ impl<'g, K: CountedKey + ?Sized> NodeRef<'g, K> {
         sum.fetch_add(keys.wrapping_sub(before), Ordering::SeqCst);
     }
 
-    /// The number of keys of the parts before one.
+    /// The number of keys of some parts.
     #[inline(always)]
-    pub(super) fn count_before(self, at: usize) -> u64 {
-        let whole = at / SUMMED;
+    pub(super) fn count_in(self, parts: Range<usize>) -> u64 {
         let sum = |words: &[AtomicU64]| {
             words.iter().fold(0, |sum: u64, word| sum.wrapping_add(word.load(Ordering::SeqCst)))
         };
-        sum(&self.sums()[..whole]).wrapping_add(sum(&self.counts()[whole * SUMMED..at]))
+        let whole = parts.start.div_ceil(SUMMED)..parts.end / SUMMED;
+        if whole.start >= whole.end {
+            return sum(&self.counts()[parts]);
+        }
+        let first = sum(&self.counts()[parts.start..whole.start * SUMMED]);
+        let last = sum(&self.counts()[whole.end * SUMMED..parts.end]);
+        first.wrapping_add(sum(&self.sums()[whole])).wrapping_add(last)
     }
 
     /// The number of keys of all parts.
     pub(super) fn count_all(self) -> u64 {
-        self.count_before(self.len())
+        self.count_in(0..self.len())
     }
 
     /// The part that has the key with a number, and the number of the key there. If there are fewer

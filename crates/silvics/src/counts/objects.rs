@@ -78,6 +78,9 @@ impl<K: CountedKey + ?Sized, P: Placement> Objects<K, P> {
         guard: &'g Guard,
     ) -> Result<NodeRef<'g, K>, AllocError> {
         let bytes = node::bytes_of(level, parts);
+        if u32::try_from(bytes).is_err() {
+            return Err(AllocError::System { requested: bytes });
+        }
         let of = |pools: &Pools<K, P>| pools.nodes.alloc(bytes);
         let node = self.0.alloc((0, BytesPool::slot(bytes)), of, guard)?;
         // SAFETY: fresh memory of the node's size.

@@ -3,7 +3,7 @@
 use super::Counted;
 use super::key::CountedKey;
 use super::node::NodeRef;
-use super::plan::MOST_KEYS;
+use super::plan::{MOST_KEYS, most_marked};
 use crate::canary::{Canary, planted};
 use crate::domain::Guard;
 use crate::encoding::IndexKey;
@@ -40,6 +40,17 @@ impl<'g, K: CountedKey + ?Sized> Way<'g, K> {
         Self { root, section, group, at: [in_root, in_section, group.search(key)] }
     }
 
+    /// The way to a key that is not larger than the one of another way, by the same nodes as far as
+    /// they lead to the key.
+    pub(super) fn find_beside(other: &Self, key: K::Ref<'_>) -> Self {
+        let (root, in_root) = (other.root, other.root.search(K::shorten(key)));
+        let section = if in_root == other.at[0] { other.section } else { root.child(in_root) };
+        let in_section = section.search(K::shorten(key));
+        let is_same = section == other.section && in_section == other.at[1];
+        let group = if is_same { other.group } else { section.child(in_section) };
+        Self { root, section, group, at: [in_root, in_section, group.search(key)] }
+    }
+
     /// The bounds of the keys of the bucket.
     pub(super) fn bounds(&self) -> (Bound<K::Ref<'g>>, Bound<K::Ref<'g>>) {
         let [in_root, in_section, in_group] = self.at;
@@ -54,12 +65,17 @@ impl<'g, K: CountedKey + ?Sized> Way<'g, K> {
         )
     }
 
+    /// Marks the group of the bucket, and its section.
+    pub(super) fn mark_above(&self) {
+        self.section.mark(self.at[1]);
+        self.root.mark(self.at[0]);
+    }
+
     /// Marks the bucket, and what it is in. Returns whether the bucket was not marked.
     #[inline(always)]
     fn mark(&self) -> bool {
         let is_new = self.group.mark(self.at[2]);
-        self.section.mark(self.at[1]);
-        self.root.mark(self.at[0]);
+        self.mark_above();
         is_new
     }
 
@@ -153,10 +169,16 @@ impl<A: Ordered<Key: CountedKey>> Counted<A> {
     /// Counts a mark of a bucket, and drops the directory if half of the buckets are marked.
     #[inline(never)]
     fn count_mark(&self, guard: &Guard) {
-        let marked = self.marked.fetch_add(1, Ordering::Relaxed);
-        if marked >= self.buckets.load(Ordering::Relaxed) / 2 {
+        self.marked.fetch_add(1, Ordering::Relaxed);
+        if self.is_mostly_marked() {
             self.drop_directory(guard);
         }
+    }
+
+    /// Whether a new directory takes no longer than to count the marked buckets.
+    pub(super) fn is_mostly_marked(&self) -> bool {
+        let buckets = self.buckets.load(Ordering::Relaxed);
+        self.marked.load(Ordering::Relaxed) >= most_marked(buckets)
     }
 }
 

@@ -15,8 +15,6 @@ pub(super) const MOST_KEYS: u64 = if cfg!(silvics_shuttle) { 3 } else { 64 };
 pub(super) const FEW_KEYS: u64 = if cfg!(silvics_shuttle) { 1 } else { 8 };
 /// The keys of a bucket that is made of many keys.
 pub(super) const NEW_BUCKET: u64 = MOST_KEYS - MOST_KEYS / 4;
-/// The most buckets that one is divided into.
-pub(super) const MOST_PIECES: u64 = 32;
 /// The most buckets of a group.
 pub(super) const MOST_BUCKETS: usize = if cfg!(silvics_shuttle) { 2 } else { 64 };
 /// A group with as many buckets, or fewer, may be joined with its neighbour.
@@ -25,6 +23,11 @@ pub(super) const FEW_BUCKETS: usize = if cfg!(silvics_shuttle) { 1 } else { 8 };
 pub(super) const MOST_GROUPS: usize = if cfg!(silvics_shuttle) { 2 } else { 1024 };
 /// A section with as many groups, or fewer, may be joined with its neighbour.
 pub(super) const FEW_GROUPS: usize = if cfg!(silvics_shuttle) { 1 } else { 64 };
+
+/// The number of marked buckets, of all of a directory, with which it is dropped.
+pub(super) fn most_marked(buckets: usize) -> usize {
+    if cfg!(silvics_shuttle) { buckets } else { (buckets / 2).max(buckets.min(4)) }
+}
 
 /// Whether two neighbouring nodes are joined, of which one has few parts.
 pub(super) fn fit(few: usize, others: usize, most: usize) -> bool {

@@ -42,12 +42,12 @@ pub trait Ordered: Algorithm {
     /// A cursor, before the first entry, that keeps the index alive.
     fn cursor(index: Arc<Index<Self>>) -> Self::Cursor;
 
-    /// Whether updates take effect by `SeqCst` operations, so that one that has returned is visible
-    /// to a scan after a `SeqCst` load that comes later in the order of these operations.
+    /// Whether updates take effect by `SeqCst` operations, and scans find entries by `SeqCst` loads
+    /// alone. Then a scan sees each update that comes before it in the order of these operations.
     const SEQUENTIAL: bool = false;
 
-    /// The smallest key for which an entry would lie in the same leaf as one for `key`, if the
-    /// structure knows.
+    /// Returns the smallest key that leads to the same leaf as `key`, or `None` if the structure
+    /// does not know it.
     fn leaf_start<'g>(
         &'g self,
         key: AlgorithmKey<'g, Self>,
@@ -57,7 +57,7 @@ pub trait Ordered: Algorithm {
         None
     }
 
-    /// Brings the leaf of `key` into the cache, if that is worth its while before a count.
+    /// Prefetches the leaf that a count up to `key` reads. Does nothing by default.
     #[inline]
     fn prefetch_leaf(&self, key: AlgorithmKey<'_, Self>, guard: &Guard) {
         let _ = (key, guard);

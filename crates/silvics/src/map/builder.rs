@@ -145,8 +145,8 @@ impl<K: Key<Form: CountedKey>, V: Value, A: Ordered<Key = K::Form>> Builder<K, V
     /// [`View::nth`](super::View::nth), [`View::count`](super::View::count) and
     /// [`View::sample`](super::View::sample). Maps without the option do not have these methods.
     ///
-    /// Lookups and scans cost the same as without it. Each insertion and removal also changes
-    /// counts, which costs some three atomic additions ([`crate::counts`]).
+    /// Lookups and scans cost the same as without it. Each insertion and removal also marks the
+    /// neighbourhood of its key, whose keys the next rank counts anew ([`crate::counts`]).
     ///
     /// ```
     /// use silvics::Map;

@@ -415,7 +415,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
 }
 
 /// Calls `then` with the form of a bound.
-pub(super) fn with_bound<K: Key, R>(
+fn with_bound<K: Key, R>(
     bound: Bound<impl AsKey<K>>,
     then: impl FnOnce(Bound<FormRef<'_, K>>) -> R,
 ) -> R {

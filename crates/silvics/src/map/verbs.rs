@@ -285,8 +285,10 @@ macro_rules! rank_verbs {
             /// insertions and removals that overlap the call.
             fn rank(&self, key: impl AsKey<K>) -> usize = self do_rank(&key), reads;
 
-            /// Returns the number of keys of `range`, with the guarantee of [`Self::rank`]. It
-            /// visits only the keys near both ends. A range whose start is past its end has none.
+            /// Returns the number of keys of `range`, with the guarantee of [`Self::rank`]. If the
+            /// range has two bounds, only insertions and removals within it can change the result.
+            /// The call visits only the keys near both ends. A range whose start is past its end
+            /// has none.
             fn count(&self, range: impl KeyRange<K>) -> usize = self do_count(range), reads;
 
             /// Returns the entry whose key has `number` smaller keys, with the guarantee of

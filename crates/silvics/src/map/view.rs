@@ -200,10 +200,10 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form> + OrderedEnds> View<'_, K, V, 
 impl<K: Key, V: Value, I: MapIndex<Key = K::Form> + OrderStatistics> View<'_, K, V, I> {
     rank_verbs!(view, K::Ref<'_>, ValueRef<'_, V>, Map::<K, V, I>::key_of);
 
-    /// Returns `most` entries, or all if there are fewer, in ascending order. Each set of as
-    /// many entries is equally likely, if `below(n)` returns each number below `n` equally often
-    /// and no other thread writes. Other threads may cause the call to return fewer entries, or one
-    /// twice.
+    /// Returns `most` entries, or all entries if the map has fewer, in ascending order. Each set of
+    /// `most` entries is equally likely, if `below(n)` returns each number below `n` equally often
+    /// and no other thread writes. If other threads write, the call may return fewer entries, an
+    /// entry twice, or entries out of order.
     ///
     /// ```
     /// use silvics::Map;

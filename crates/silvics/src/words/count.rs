@@ -1,8 +1,7 @@
 //! Counting the entries of a range, in any order of the keys of a leaf.
 //!
-//! The leaves are those that a scan of the range would come to (`scan.rs`), and so are the states
-//! of keys that it sees. A scan has to know the order of keys; to count them, their lines are read
-//! one after the other.
+//! A count visits the same leaves as a scan of the range (`scan.rs`), and sees keys in the same
+//! states. A scan has to know the order of keys; a count reads their lines one after the other.
 
 use super::Words;
 use super::block::BlockRef;

@@ -81,6 +81,7 @@ fn writes(writes: &'static [(u64, bool)], (least, most): (usize, usize)) -> Task
             let rank = tree.rank(1000, &guard);
             let range = least + own..=least + own + most;
             assert!(range.contains(&rank), "{rank} keys, not {range:?}");
+            assert!(tree.nth(least - 1, &guard).is_some(), "there are more than {least} keys");
         }
     })
 }
