@@ -2,7 +2,7 @@
 
 use super::*;
 use silvics::multi::CountError;
-use silvics::{AllocError, Heap};
+use silvics::{AllocError, Heap, Map, SkipList};
 use std::alloc::Layout;
 use std::cmp;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -295,6 +295,11 @@ fn counts_do_not_overflow() {
     assert_eq!((set.check(), set.len()), (Ok(1), u64::MAX - 1));
     assert_eq!(set.pin().pop_last(), Some((1, u64::MAX - 1)));
     assert_eq!((set.len(), set.distinct()), (0, 0));
+    // A sum that does not fit is `u64::MAX`, and is exact again when it fits.
+    (0..4).for_each(|key| assert_eq!(set.insert_many(key, u64::MAX - key), u64::MAX - key));
+    assert_eq!((set.check(), set.len()), (Ok(4), u64::MAX));
+    (0..3).for_each(|key| assert_eq!(set.remove_all(key), u64::MAX - key));
+    assert_eq!((set.check(), set.len()), (Ok(1), u64::MAX - 3));
 }
 
 /// A set at its limit returns an error, and removals need no memory.
@@ -307,4 +312,52 @@ fn a_set_at_its_limit() {
     assert_eq!((set.distinct(), set.len()), (failed, failed as u64));
     assert!((0..failed).all(|n| set.remove(format!("{n}")) == Some(0)));
     assert!(set.is_empty());
+}
+
+/// An insert at the limit frees the nodes of removed keys, and tries once more. A map does the
+/// same.
+#[test]
+fn a_set_at_its_limit_uses_memory_of_removed_keys() {
+    type Skipping = SkipList<u64>;
+    fn played(mut insert: impl FnMut(u64) -> bool, mut remove: impl FnMut(u64)) -> usize {
+        let failed = (0..1 << 17).find(|n| !insert(*n)).expect("there is a limit");
+        (0..40).for_each(&mut remove);
+        (0..40).filter(|n| insert(failed + n)).count()
+    }
+    let options =
+        Options { memory_limit: Some(1 << 18), pages: Pages::Small, ..Options::default() };
+    let set: MultiSet<u64, Skipping> = MultiSet::with_options(&options).unwrap();
+    let again = played(|n| set.try_insert(n).is_ok(), |n| assert_eq!(set.remove(n), Some(0)));
+    assert!(again > 0, "no key was inserted");
+    let map: Map<u64, u64, Skipping> = Map::with_options(&options).unwrap();
+    let again = played(|n| map.try_insert(n, n).is_ok(), |n| assert!(map.remove(n).is_some()));
+    assert!(again > 0, "a map inserts");
+}
+
+/// A removal needs a new leaf if the only value that is left is escaped, and none if it is not.
+#[test]
+fn escaped_pairs_at_the_limit() {
+    let options =
+        Options { memory_limit: Some(1 << 17), pages: Pages::Small, ..Options::default() };
+    let mut map: MultiMap<u64, u64> = MultiMap::with_options(&options).unwrap();
+    let is_full = |n: &u64| map.try_insert(n / 2, n % 2 * ESCAPED + n).is_err();
+    let failed = (0..1 << 17).find(is_full).expect("there is a limit");
+    let (mut len, mut view) = (failed as usize, map.pin());
+    for key in 0..failed / 2 {
+        let (plain, escaped) = (2 * key, ESCAPED + 2 * key + 1);
+        if key % 2 == 0 {
+            assert_eq!(view.remove(key, &escaped).as_deref(), Some(&escaped));
+            len -= 1;
+        } else {
+            match view.try_remove(key, &plain) {
+                Ok(removed) => len -= usize::from(removed.is_some()),
+                Err(error) => assert!(matches!(error, AllocError::Limit { .. })),
+            }
+        }
+        assert_eq!(view.len(), len);
+        view.repin();
+    }
+    drop(view);
+    assert!(len < failed as usize, "no value was removed");
+    assert_eq!(check(&mut map), len);
 }

@@ -136,3 +136,40 @@ fn counts_agree() {
     assert_eq!(set.len() as i64, sum);
     assert_eq!(set.check(), Ok(set.distinct()));
 }
+
+/// A sum that is read beside writers is not exact, and does not wrap around.
+#[test]
+fn lengths_beside_writers_do_not_wrap_around() {
+    let set: MultiSet<u64> = MultiSet::with_options(&options()).unwrap();
+    let map: MultiMap<u64, u64> = map();
+    let done = AtomicBool::new(false);
+    scope(|s| {
+        let (set, map, done) = (&set, &map, &done);
+        let writers: Vec<_> = (0..3)
+            .map(|seed| {
+                s.spawn(move || {
+                    for n in 0..work(50_000) {
+                        let key = n % 2;
+                        set.insert_many(key, 5);
+                        set.remove(key);
+                        set.remove_all(key);
+                        (0..3).for_each(|n| _ = map.insert(key, 3 * n + seed));
+                        map.remove(key, &seed);
+                        map.remove_all(key);
+                    }
+                })
+            })
+            .collect();
+        s.spawn(move || {
+            while !done.load(Ordering::SeqCst) {
+                assert!(set.len() < 1 << 40 && map.len() < 1 << 40);
+            }
+        });
+        let all_ended = writers.into_iter().all(|writer| writer.join().is_ok());
+        done.store(true, Ordering::SeqCst);
+        assert!(all_ended);
+    });
+    set.clear();
+    map.clear();
+    assert_eq!((set.len(), map.len()), (0, 0));
+}

@@ -238,8 +238,9 @@ impl<K: Key, V: Value, O, I: MapIndex<Key = K::Form>> MultiMap<K, V, O, I> {
         MultiView::new(self, self.one_shot())
     }
 
-    /// The number of pairs of a key and a value. It is exact while no thread writes; otherwise each
-    /// concurrent operation may or may not be counted. O(threads).
+    /// The number of pairs of a key and a value. It is exact while no thread writes. Otherwise,
+    /// each concurrent operation may or may not be counted, and a [`MultiMap::remove_all`] may be
+    /// counted in part. O(threads).
     pub fn len(&self) -> usize {
         let more = self.more.sum();
         usize::try_from(self.map.len() as i64 + more).unwrap_or(0)

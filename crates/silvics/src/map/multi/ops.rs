@@ -21,6 +21,7 @@ use crate::update::Update;
 use silvics_sync::backoff::Backoff;
 
 /// The end of an exchange.
+#[must_use]
 enum Exchanged {
     /// The key has the new state.
     Done,
@@ -169,11 +170,13 @@ impl<K: Key, V: Value, O, I: MapIndex<Key = K::Form>> MultiMap<K, V, O, I> {
                 None if is_list(word) => edit.list(&[word]),
                 None => Ok(word),
             };
-            let exchanged = new
-                .and_then(|new| self.exchange(short::<K>(form), seen, Some(new), edit, pin.guard));
+            let exchanged = new.and_then(|new| {
+                self.exchange(short::<K>(form), seen, Some(new), &mut edit, pin.guard)
+            });
             match exchanged {
                 Ok(Exchanged::Done) => {
-                    draft.placed();
+                    draft.placed(); // before the edit retires nodes, so that no panic drops it
+                    edit.placed();
                     self.more.add(i64::from(seen.is_some()));
                     return Ok(Insertion::Added);
                 }
@@ -184,15 +187,15 @@ impl<K: Key, V: Value, O, I: MapIndex<Key = K::Form>> MultiMap<K, V, O, I> {
         }
     }
 
-    /// Brings a key from one state to the other, which an edit has made, and retires what is not
-    /// needed any more.
+    /// Brings a key from one state to the other, which an edit has made. If this is done, the
+    /// caller ends the edit by [`Edit::placed`].
     #[inline]
     fn exchange<'g>(
         &self,
         form: KeyRef<'_, I>,
         seen: Option<u64>,
         new: Option<u64>,
-        mut edit: EditOf<'_, 'g, I>,
+        edit: &mut EditOf<'_, 'g, I>,
         guard: &'g Guard,
     ) -> Result<Exchanged, AllocError> {
         if planted(Canary::PathRetiredEarly) {
@@ -203,7 +206,6 @@ impl<K: Key, V: Value, O, I: MapIndex<Key = K::Form>> MultiMap<K, V, O, I> {
         let verb = Update::CompareExchange { expected: seen, new };
         let found = self.map.index.update(form, verb, guard)?;
         if found == seen || planted(Canary::FailedExchangeTrusted) {
-            edit.placed();
             return Ok(Exchanged::Done);
         }
         Ok(Exchanged::Found(found))
@@ -223,14 +225,16 @@ impl<K: Key, V: Value, O, I: MapIndex<Key = K::Form>> MultiMap<K, V, O, I> {
             let mut seen = self.map.index.get(short::<K>(form), pin.guard);
             while let Some(expected) = seen {
                 let list = self.listed(expected, pin);
-                let Some((rank, word)) = O::find(&list, value) else { return Ok(None) };
+                let Some(rank) = O::find(&list, value) else { return Ok(None) };
+                let word = list.word_at(rank);
                 let mut edit = Edit::new(&self.lists, pin.guard);
                 let new = match list.held {
                     Held::One(_) => None,
                     Held::List(root) => edit.remove(root, rank)?,
                 };
-                match self.exchange(short::<K>(form), seen, new, edit, pin.guard)? {
+                match self.exchange(short::<K>(form), seen, new, &mut edit, pin.guard)? {
                     Exchanged::Done => {
+                        edit.placed();
                         self.more.add(-i64::from(new.is_some()));
                         return Ok(Some(self.values.taken(word, pin))); // L3
                     }

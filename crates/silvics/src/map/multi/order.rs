@@ -38,9 +38,9 @@ pub trait Order<V>: private::Sealed + 'static {
 /// An [`Order`] in which a value can be found: [`Sorted`] if values are [`Ord`], and [`Inserted`]
 /// if they are [`PartialEq`]. The trait is sealed.
 pub trait FindOrder<V>: Order<V> {
-    /// Finds the first equal value: its number in the list, and its word.
+    /// Returns the number of the first equal value in the list.
     #[doc(hidden)]
-    fn find(list: &Listed<'_, V>, value: &V) -> Option<(u64, u64)>;
+    fn find(list: &Listed<'_, V>, value: &V) -> Option<u64>;
 }
 
 impl<V: Value + Ord> Order<V> for Sorted {
@@ -56,7 +56,7 @@ impl<V: Value + Ord> Order<V> for Sorted {
 
 impl<V: Value + Ord> FindOrder<V> for Sorted {
     #[inline]
-    fn find(list: &Listed<'_, V>, value: &V) -> Option<(u64, u64)> {
+    fn find(list: &Listed<'_, V>, value: &V) -> Option<u64> {
         list.search(|other| other.cmp(value)).ok()
     }
 }
@@ -73,10 +73,9 @@ impl<V: Value> Order<V> for Inserted {
 }
 
 impl<V: Value + PartialEq> FindOrder<V> for Inserted {
-    fn find(list: &Listed<'_, V>, value: &V) -> Option<(u64, u64)> {
+    fn find(list: &Listed<'_, V>, value: &V) -> Option<u64> {
         let mut values = list.values();
-        let at = values.by_ref().position(|other| *other == *value)? as u64;
-        Some((at, list.word_at(at)))
+        values.by_ref().position(|other| *other == *value).map(|at| at as u64)
     }
 }
 
@@ -127,7 +126,7 @@ impl<'g, V: Value> Listed<'g, V> {
         }
     }
 
-    /// The word of a value. There are more than `rank` values.
+    /// The word of the value with a number. Panics if a list has no such value.
     #[inline]
     pub(super) fn word_at(&self, rank: u64) -> u64 {
         match self.held {
@@ -139,17 +138,17 @@ impl<'g, V: Value> Listed<'g, V> {
         }
     }
 
-    /// Searches values in ascending order for one that `order` says is equal: its number and its
-    /// word, or the number that it would have. Whatever `order` answers, the number is in the list
-    /// or at its end.
+    /// Searches values in ascending order for one that `order` says is equal. Returns its number,
+    /// or as an error the number that it would have. Whatever `order` answers, a number that is
+    /// found is in the list, and another one is in the list or at its end.
     #[inline]
-    fn search(&self, order: impl Fn(&V) -> Ordering) -> Result<(u64, u64), u64> {
+    fn search(&self, order: impl Fn(&V) -> Ordering) -> Result<u64, u64> {
         let order = |word: u64| order(&self.value(word));
         let mut node = match self.held {
             Held::List(root) => root,
             Held::One(word) => {
                 return match order(word) {
-                    Ordering::Equal => Ok((0, word)),
+                    Ordering::Equal => Ok(0),
                     Ordering::Less => Err(1),
                     Ordering::Greater => Err(0),
                 };
@@ -164,13 +163,13 @@ impl<'g, V: Value> Listed<'g, V> {
             };
             before += entries[..at].iter().map(|entry| entry.count).sum::<u64>();
             if is_equal {
-                return Ok((before, entries[at].first));
+                return Ok(before);
             }
             node = node.child(at);
         }
         let words = node.words();
         match words.binary_search_by(|word| order(*word)) {
-            Ok(at) => Ok((before + at as u64, words[at])),
+            Ok(at) => Ok(before + at as u64),
             Err(at) => Err(before + at as u64),
         }
     }

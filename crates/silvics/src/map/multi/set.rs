@@ -19,6 +19,9 @@ use silvics_sync::counter::StripedCounter;
 use std::fmt;
 use std::sync::Arc;
 
+/// A sum of counts is kept as a number of units and a rest: it may be larger than a word.
+const UNIT: u64 = 1 << 24;
+
 /// A concurrent ordered set that counts how often each key is in it.
 ///
 /// Each method on one key is linearizable, and so are those at the ends. Scans, [`MultiSet::len`]
@@ -37,8 +40,11 @@ use std::sync::Arc;
 /// ```
 pub struct MultiSet<K: Key, I: MapIndex<Key = <K as Key>::Form> = DefaultIndex<K>> {
     map: Map<K, u64, I>,
-    /// The sum of all counts, less one for each key; modulo 2^64.
+    /// The sum of all counts, less one for each key and less the [`UNIT`]s. Each insert or removal
+    /// changes it by less than a unit, so 2^39 of them cannot overflow it.
     more: StripedCounter<Arc<Budget>>,
+    /// The number of [`UNIT`]s in the counts. It overflows if the sum of all counts is about 2^87.
+    units: StripedCounter<Arc<Budget>>,
 }
 
 /// A [`MultiSet`] with its domain pinned, made by [`MultiSet::pin`]. It cannot leave its thread.
@@ -66,16 +72,11 @@ impl<K: Key, I: MapIndex<Key = K::Form>> Default for MultiSet<K, I> {
 impl<K: Key, I: MapIndex<Key = K::Form>> MultiSet<K, I> {
     /// Adds `more` to the sum of all counts, less one for each key, or takes it off.
     fn count_more(&self, more: u64, is_added: bool) {
-        let step = |more: u64| {
+        for (counter, more) in [(&self.more, more % UNIT), (&self.units, more / UNIT)] {
             if more > 0 {
-                self.more.add(if is_added { more as i64 } else { -(more as i64) });
+                counter.add(if is_added { more as i64 } else { -(more as i64) });
             }
-        };
-        // A step has 63 bits.
-        let large = i64::MAX as u64;
-        step(more.min(large));
-        step(more.saturating_sub(large).min(large));
-        step(more.saturating_sub(2 * large));
+        }
     }
 
     fn do_insert(
@@ -159,10 +160,20 @@ impl<K: Key, I: MapIndex<Key = K::Form>> MultiSet<K, I> {
         Ok(Some((Map::<K, u64, I>::key_of(form), count)))
     }
 
+    /// Notes that a key has left the index, and returns a copy of it with its count.
+    fn popped_copy(
+        &self,
+        popped: Result<Option<(KeyRef<'_, I>, u64)>, AllocError>,
+    ) -> Result<Option<(K, u64)>, CountError> {
+        Ok(self.popped(popped)?.map(|(key, count)| (K::to_owned(key), count)))
+    }
+
     /// Calls an operation with a guard. If an allocation fails, it returns free memory to the
     /// system, and tries once more.
     fn pinned<T>(&self, call: impl Fn(&Guard) -> Result<T, CountError>) -> Result<T, CountError> {
-        match call(&self.map.one_shot()) {
+        // A guard in the head of the `match` would live to its end.
+        let first = call(&self.map.one_shot());
+        match first {
             Err(CountError::Alloc(error)) if is_shortage(error) => {
                 self.shrink(); // without a guard
                 call(&self.map.one_shot())
@@ -199,7 +210,8 @@ macro_rules! count_verbs {
         /// nothing changes.
         ///
         /// # Panics
-        /// As [`Self::insert`]; [`Self::try_insert_many`] returns an error instead.
+        /// If an allocation fails, the key is longer than the index takes, or its count would be
+        /// larger than `u64::MAX`. [`Self::try_insert_many`] returns an error instead.
         pub fn insert_many(&self, key: impl AsKey<K>, more: u64) -> u64 {
             or_panic(self.try_insert_many(key, more))
         }
@@ -211,6 +223,10 @@ macro_rules! count_verbs {
         }
 
         /// Removes `key` once, and returns how often it is left; `None` if it was absent.
+        ///
+        /// # Panics
+        /// If an allocation fails: some indexes allocate to remove, a default index does not.
+        /// [`Self::try_remove`] returns an error instead.
         pub fn remove(&self, key: impl AsKey<K>) -> Option<u64> {
             or_panic(self.try_remove(key))
         }
@@ -222,6 +238,10 @@ macro_rules! count_verbs {
         }
 
         /// Removes `key` altogether, and returns how often it was there.
+        ///
+        /// # Panics
+        /// If an allocation fails: some indexes allocate to remove, a default index does not.
+        /// [`Self::try_remove_all`] returns an error instead.
         pub fn remove_all(&self, key: impl AsKey<K>) -> u64 {
             or_panic(self.try_remove_all(key))
         }
@@ -233,6 +253,9 @@ macro_rules! count_verbs {
         }
 
         /// Inserts all of `keys`. The call is not atomic.
+        ///
+        /// # Panics
+        /// If [`Self::insert`] panics for a key. The keys before it stay in the set.
         pub fn extend<Q: AsKey<K>>(&self, keys: impl IntoIterator<Item = Q>) {
             keys.into_iter().for_each(|key| _ = self.insert(key));
         }
@@ -260,7 +283,8 @@ impl<K: Key, I: MapIndex<Key = K::Form>> MultiSet<K, I> {
         let mut options = options.clone();
         let budget = options.shared_budget();
         let map = Map::with_options(&options)?;
-        Ok(Self { map, more: StripedCounter::new(options.counting, budget) })
+        let counter = || StripedCounter::new(options.counting, Arc::clone(&budget));
+        Ok(Self { map, more: counter(), units: counter() })
     }
 
     /// Pins the set: the everyday way to call several methods.
@@ -280,9 +304,14 @@ impl<K: Key, I: MapIndex<Key = K::Form>> MultiSet<K, I> {
         self.map.contains_key(key)
     }
 
-    /// The sum of all counts, modulo 2^64. It is exact while no thread writes. O(threads).
+    /// The sum of all counts, or `u64::MAX` if it is larger. It is exact while no thread writes.
+    /// Otherwise, each concurrent operation may or may not be counted, or be counted in part.
+    /// O(threads).
     pub fn len(&self) -> u64 {
-        (self.map.len() as u64).wrapping_add(self.more.sum().cast_unsigned())
+        let units = i128::from(self.units.sum()) * i128::from(UNIT);
+        let sum = self.map.len() as i128 + i128::from(self.more.sum()) + units;
+        // A sum that is read beside writers may be negative.
+        u64::try_from(sum.max(0)).unwrap_or(u64::MAX)
     }
 
     /// Whether the set has no key.
@@ -297,6 +326,9 @@ impl<K: Key, I: MapIndex<Key = K::Form>> MultiSet<K, I> {
 
     /// Removes all keys. The call is not atomic: a key that is inserted during the call may or may
     /// not be removed.
+    ///
+    /// # Panics
+    /// If an allocation fails: some indexes allocate to remove, a default index does not.
     pub fn clear(&self) {
         let removed = self.map.sweep_all(KeyRange::<K>::keep(..), None, |form, _, guard| {
             let count = self.map.index.update(form, Update::Remove, guard)?;
@@ -334,13 +366,19 @@ impl<K: Key, I: MapIndex<Key = K::Form> + OrderedEnds> MultiSet<K, I> {
     }
 
     /// Removes the smallest key altogether, and returns it and its count. Linearizable.
+    ///
+    /// # Panics
+    /// If an allocation fails: some indexes allocate to remove, a default index does not.
     pub fn pop_first(&self) -> Option<(K, u64)> {
-        self.pin().pop_first().map(|(key, count)| (K::to_owned(key), count))
+        or_panic(self.pinned(|guard| self.popped_copy(self.map.index.pop_first(guard))))
     }
 
     /// Removes the largest key altogether, and returns it and its count. Linearizable.
+    ///
+    /// # Panics
+    /// If an allocation fails: some indexes allocate to remove, a default index does not.
     pub fn pop_last(&self) -> Option<(K, u64)> {
-        self.pin().pop_last().map(|(key, count)| (K::to_owned(key), count))
+        or_panic(self.pinned(|guard| self.popped_copy(self.map.index.pop_last(guard))))
     }
 }
 
@@ -392,12 +430,18 @@ impl<K: Key, I: MapIndex<Key = K::Form> + OrderedEnds> MultiSetView<'_, K, I> {
     }
 
     /// Removes the smallest key altogether, and returns it and its count. Linearizable.
+    ///
+    /// # Panics
+    /// If an allocation fails: some indexes allocate to remove, a default index does not.
     pub fn pop_first(&self) -> Option<(K::Ref<'_>, u64)> {
         let popped = self.set.map.index.pop_first(self.view.guard());
         self.set.popped(popped).or_panic()
     }
 
     /// Removes the largest key altogether, and returns it and its count. Linearizable.
+    ///
+    /// # Panics
+    /// If an allocation fails: some indexes allocate to remove, a default index does not.
     pub fn pop_last(&self) -> Option<(K::Ref<'_>, u64)> {
         let popped = self.set.map.index.pop_last(self.view.guard());
         self.set.popped(popped).or_panic()
@@ -437,7 +481,7 @@ impl<K: Key, I: MapIndex<Key = K::Form> + Check> Check for MultiSet<K, I> {
         let keys = self.map.check()?;
         let (mut sum, mut least) = (0u64, u64::MAX);
         for (_, count) in self.pin().iter() {
-            (sum, least) = (sum.wrapping_add(count), least.min(count));
+            (sum, least) = (sum.saturating_add(count), least.min(count));
         }
         if least == 0 || sum != self.len() {
             let detail = format!("the counts have sum {sum} and are {least} at least");
