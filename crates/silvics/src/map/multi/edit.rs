@@ -8,8 +8,8 @@
 //!                      a root with one child gives way to that child
 //! ```
 //! A list that grows at its end or at its beginning leaves full nodes behind. If two nodes are
-//! neighbours under one branch, one of them has more than [`FEW`] items (L5). So half of the nodes
-//! are more than a quarter full, however values come and go.
+//! neighbours under one branch, one of them has more than [`FEW`] items (L5). So the children of a
+//! branch have about 8 items or more on average, however values come and go.
 
 use super::node::{Entry, Item, ListMemory, MOST, Node, is_list};
 use crate::domain::Guard;
@@ -24,7 +24,9 @@ pub(super) const FEW: usize = MOST / 4;
 /// The most items of a merged node: fewer than fit, so that the next insert does not split it.
 const MERGED: usize = 3 * MOST / 4;
 
-/// The most levels of a list. One of more levels would have more values than memory has room for.
+/// The most branches on the way to a value. By L5, each level has about 8 times as many nodes or
+/// values as the one above it, or more. So a list that needs more has about 5·10^11 values: 4 TB of
+/// words.
 const LEVELS: usize = if cfg!(silvics_shuttle) { 24 } else { 12 };
 
 /// Up to three nodes of each level.

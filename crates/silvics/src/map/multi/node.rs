@@ -25,7 +25,7 @@ use std::ptr::{NonNull, with_exposed_provenance_mut};
 pub(super) const MOST: usize = if cfg!(silvics_shuttle) { 4 } else { 63 };
 
 /// The upper 16 bits of list words. No address has them, and few numbers do: as an integer such a
-/// word is far from zero, and as a float it is about -1e-196.
+/// word is far from zero, and as a double it is near -1e-198.
 const TAG: u64 = 0x96D3;
 const ADDRESS_BITS: u32 = 48;
 

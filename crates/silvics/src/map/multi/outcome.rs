@@ -10,7 +10,7 @@ use std::fmt;
 pub enum Insertion<V> {
     /// The key has the value now.
     Added,
-    /// The key had an equal value before, and has no other one now.
+    /// The key already had an equal value; nothing changed.
     Present {
         /// The value that was to be inserted.
         value: V,

@@ -368,7 +368,7 @@ impl<K: Key, I: MapIndex<Key = K::Form> + OrderedEnds> MultiSet<K, I> {
     /// Removes the smallest key altogether, and returns it and its count. Linearizable.
     ///
     /// # Panics
-    /// If an allocation fails: some indexes allocate to remove, a default index does not.
+    /// If an allocation fails: some indexes allocate to remove.
     pub fn pop_first(&self) -> Option<(K, u64)> {
         or_panic(self.pinned(|guard| self.popped_copy(self.map.index.pop_first(guard))))
     }
@@ -376,7 +376,7 @@ impl<K: Key, I: MapIndex<Key = K::Form> + OrderedEnds> MultiSet<K, I> {
     /// Removes the largest key altogether, and returns it and its count. Linearizable.
     ///
     /// # Panics
-    /// If an allocation fails: some indexes allocate to remove, a default index does not.
+    /// If an allocation fails: some indexes allocate to remove.
     pub fn pop_last(&self) -> Option<(K, u64)> {
         or_panic(self.pinned(|guard| self.popped_copy(self.map.index.pop_last(guard))))
     }
@@ -432,7 +432,7 @@ impl<K: Key, I: MapIndex<Key = K::Form> + OrderedEnds> MultiSetView<'_, K, I> {
     /// Removes the smallest key altogether, and returns it and its count. Linearizable.
     ///
     /// # Panics
-    /// If an allocation fails: some indexes allocate to remove, a default index does not.
+    /// If an allocation fails: some indexes allocate to remove.
     pub fn pop_first(&self) -> Option<(K::Ref<'_>, u64)> {
         let popped = self.set.map.index.pop_first(self.view.guard());
         self.set.popped(popped).or_panic()
@@ -441,7 +441,7 @@ impl<K: Key, I: MapIndex<Key = K::Form> + OrderedEnds> MultiSetView<'_, K, I> {
     /// Removes the largest key altogether, and returns it and its count. Linearizable.
     ///
     /// # Panics
-    /// If an allocation fails: some indexes allocate to remove, a default index does not.
+    /// If an allocation fails: some indexes allocate to remove.
     pub fn pop_last(&self) -> Option<(K::Ref<'_>, u64)> {
         let popped = self.set.map.index.pop_last(self.view.guard());
         self.set.popped(popped).or_panic()

@@ -72,8 +72,9 @@ macro_rules! multi_verbs {
         ///
         /// # Panics
         /// If an allocation fails: a key with three values or more gets a copy of a part of its
-        /// list. [`Self::try_remove`] returns an error instead, and [`Self::remove_all`] does not
-        /// need memory.
+        /// list. A key with two numbers gets a new list if the one that is left looks like the
+        /// address of a list. [`Self::try_remove`] returns an error instead, and
+        /// [`Self::remove_all`] does not need memory.
         pub fn remove(&self, key: impl AsKey<K>, value: &V) -> Option<$R>
         where
             O: FindOrder<V>,
@@ -100,6 +101,11 @@ macro_rules! multi_verbs {
 
         /// Inserts every pair like [`Self::insert`], in order. Returns the number of values that
         /// were added. The call is not atomic.
+        ///
+        /// Each insert into the list of a key copies up to 2 KiB, and the old nodes are held while
+        /// any pin of the domain lasts. A view keeps its pin during the call, so it may hold much
+        /// memory: 100 000 inserts into one key held 197 MiB, and 5 MiB with a pin for each insert,
+        /// as [`MultiMap::extend`](super::MultiMap::extend) takes it.
         pub fn extend<Q: AsKey<K>>(&self, pairs: impl IntoIterator<Item = (Q, V)>) -> usize
         where
             O: Order<V>,

@@ -53,6 +53,9 @@ macro_rules! one_shot {
 ///
 /// Returned keys and values borrow the view. They are valid while the view lives, even if they are
 /// removed from the map. Memory removed under this pin cannot be used again while the pin is held.
+/// An insert into the list of a key also removes memory: the nodes that it copied, up to 2 KiB. If
+/// you insert many values, call [`MultiView::repin`] from time to time, or call the methods of the
+/// map, which pin for one call each.
 pub struct MultiView<
     'm,
     K: Key,
