@@ -80,10 +80,9 @@
 //! copies up to 512 bytes and, for each level above, up to 1.5 KiB. `remove_all` is O(n).
 //!
 //! A list of n values takes 8 bytes for each, 8 for each leaf, and 24 above for each leaf. Measured
-//! with 100 000 values: 8.5 bytes for each value in ascending order, 8.7 in random order. The map
-//! holds more from the system, since a growing list passes through all size classes of the pool: 32
-//! to 53 bytes for each value then, and 1 MB for one key with 1000 values. `docs/multimaps.md` has
-//! the bytes of maps with many keys.
+//! with 100 000 values: 8.5 bytes for each value in ascending order, 10.4 in random order. The map
+//! holds more from the system, since a growing list passes through all sizes of nodes: 14 to 17
+//! bytes for each value then. `docs/multimaps.md` has the bytes of maps with many keys.
 //!
 //! # Checked by
 //! `crates/api-tests/tests/multi/`: agreement with maps of the standard library, failures of

@@ -92,12 +92,19 @@ impl Header {
         self.0 >> 16
     }
 
-    /// The bytes of the node.
+    /// The bytes of the node: one of [`SIZES`].
     fn size(self) -> usize {
         let item = if self.level() == 0 { size_of::<u64>() } else { size_of::<Entry>() };
-        size_of::<Self>() + self.len() * item
+        let least = size_of::<Self>() + self.len() * item;
+        SIZES[SIZES.partition_point(|size| *size < least)]
     }
 }
+
+/// The sizes of nodes. Each change of a list makes a node with one item more or less, and a pool
+/// has slabs for each size. With a size for each number of items, a list of a thousand values held
+/// a megabyte of slabs.
+const SIZES: [usize; 14] = [16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536];
+const _: () = assert!(SIZES[10] == 8 * (MOST + 1) && SIZES[13] >= 8 + MOST * size_of::<Entry>());
 
 /// The items of a node: words of a leaf, entries of a branch.
 pub(super) trait Item: Copy {
