@@ -276,6 +276,9 @@ impl<A: Ordered<Key: CountedKey>> Memory for Counted<A> {
         [self.inner.memory().stats(), self.objects.memory().stats()].concat()
     }
     fn settle(&mut self) {
+        if self.len() == 0 {
+            self.free_directory(); // an empty index needs none
+        }
         self.inner.memory_mut().settle();
         self.objects.memory_mut().settle();
     }
