@@ -91,12 +91,14 @@ fn unrun(batches: &Batches) -> usize {
     Arc::strong_count(batches) - 1
 }
 
-/// Calls `flush` until `calls` calls in a row have run no batch: guards protect the remaining ones.
-fn settle(batches: &Batches, calls: usize, flush: impl Fn()) {
-    let (mut idle, mut left) = (0, unrun(batches));
-    while left > 0 && idle < calls {
+/// Calls `flush` until the `wanted` batches have run, or until `calls` calls in a row have run none
+/// of `all` batches of the domain: guards protect the remaining ones. Batches run in the order in
+/// which they were sealed, so those that are wanted may have many others before them.
+fn settle(wanted: &Batches, all: &Batches, calls: usize, flush: impl Fn()) {
+    let (mut idle, mut left) = (0, unrun(all));
+    while unrun(wanted) > 0 && idle < calls {
         flush();
-        let now = unrun(batches);
+        let now = unrun(all);
         idle = if now < left { 0 } else { idle + 1 };
         left = now;
     }
@@ -119,7 +121,7 @@ fn run_orphans() {
     for (collector, batches) in orphans {
         let handle = collector.register();
         // The first moves the epoch, and so does the second, if nothing is pinned.
-        settle(&batches, 3, || handle.pin().flush());
+        settle(&batches, &batches, 3, || handle.pin().flush());
         if unrun(&batches) > 0 {
             ORPHANS.lock().push((collector, batches));
         }

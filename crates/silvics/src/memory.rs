@@ -385,6 +385,24 @@ mod tests {
         assert_eq!(nodes.stats()[0].live_slots, 0);
     }
 
+    /// A pool at its limit seals a small batch each time that an allocation fails. If that happens
+    /// under one pin, hundreds of batches wait, and later ones wait behind them.
+    #[test]
+    fn a_flush_runs_the_batches_of_other_pools_first() {
+        const BEFORE: usize = 1000;
+        let domain = Domain::new();
+        let (nodes, others) = (nodes::<Pooled>(&domain), nodes::<Pooled>(&domain));
+        let guard = domain.pin();
+        for _ in 0..BEFORE {
+            retire(&others, &domain, 1);
+            others.retired.flush(&guard);
+        }
+        drop(guard);
+        retire(&nodes, &domain, 5);
+        nodes.retired.flush_unpinned();
+        assert_eq!(nodes.stats()[0].live_slots, 0);
+    }
+
     #[test]
     fn another_threads_sealed_batches_keep_the_pool_until_they_have_run() {
         let domain = Domain::new();

@@ -310,7 +310,7 @@ impl<R: Reclaim> Retired<R> {
     fn settle(&self) {
         // A flush does not advance the epoch while a thread is pinned, even for a moment.
         if let Some(sealed) = self.sealed.get() {
-            settle(sealed, 8, || self.domain.flush());
+            settle(sealed, &self.domain.inner.batches, 8, || self.domain.flush());
         }
     }
 
