@@ -281,7 +281,7 @@ impl<A: Ordered<Key: CountedKey>> Counted<A> {
 
     /// Frees all nodes. The access is exclusive.
     pub(super) fn free_directory(&mut self) {
-        let root = std::mem::replace(self.root.get_mut(), std::ptr::null_mut());
+        let root = self.root.swap(std::ptr::null_mut(), Ordering::SeqCst);
         let Some(root) = NonNull::new(root) else { return };
         // SAFETY: C2: the linked nodes are not reclaimed. Nobody else has them, and each has one
         // link.

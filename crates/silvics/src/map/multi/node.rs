@@ -96,7 +96,8 @@ impl Header {
     fn size(self) -> usize {
         let item = if self.level() == 0 { size_of::<u64>() } else { size_of::<Entry>() };
         let least = size_of::<Self>() + self.len() * item;
-        SIZES[SIZES.partition_point(|size| *size < least)]
+        let fits = SIZES.partition_point(|size| *size < least);
+        SIZES[fits.min(SIZES.len() - 1)] // the largest one has room for all nodes
     }
 }
 
@@ -104,7 +105,8 @@ impl Header {
 /// has slabs for each size. With a size for each number of items, a list of a thousand values held
 /// a megabyte of slabs.
 const SIZES: [usize; 14] = [16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536];
-const _: () = assert!(SIZES[10] == 8 * (MOST + 1) && SIZES[13] >= 8 + MOST * size_of::<Entry>());
+const _: () = assert!(SIZES[10] == 8 * (MOST + 1) || cfg!(silvics_shuttle));
+const _: () = assert!(SIZES[10] >= 8 * (MOST + 1) && SIZES[13] >= 8 + MOST * size_of::<Entry>());
 
 /// The items of a node: words of a leaf, entries of a branch.
 pub(super) trait Item: Copy {
