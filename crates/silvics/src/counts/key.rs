@@ -28,61 +28,41 @@ pub trait CountedKey: IndexKey {
     }
 }
 
-impl CountedKey for u64 {
-    const FIXED: Option<usize> = Some(8);
+macro_rules! numbers {
+    ($($key:ty: $head_is_key:literal),*) => {$(
+        impl CountedKey for $key {
+            const FIXED: Option<usize> = Some(size_of::<$key>());
 
-    #[inline(always)]
-    fn head(key: u64, _from: usize) -> u64 {
-        key
-    }
-    #[inline(always)]
-    fn compare(key: u64, bytes: &[u8], _from: usize) -> Ordering {
-        key.cmp(&Self::of_bytes(bytes))
-    }
-    fn compare_start(_key: u64, _bytes: &[u8]) -> Ordering {
-        Ordering::Equal
-    }
-    fn separates(_before: u64, _key: u64) -> usize {
-        8
-    }
-    fn copy(key: u64, to: &mut [u8]) {
-        to.copy_from_slice(&key.to_be_bytes()[..to.len()]);
-    }
-    #[inline(always)]
-    fn of_bytes(bytes: &[u8]) -> u64 {
-        bytes.try_into().map_or(0, Self::from_be_bytes)
-    }
-    #[inline(always)]
-    fn of_head(head: u64) -> Option<u64> {
-        Some(head)
-    }
+            #[inline(always)]
+            fn head(key: $key, _from: usize) -> u64 {
+                (key >> (<$key>::BITS - 64)) as u64
+            }
+            #[inline(always)]
+            fn compare(key: $key, bytes: &[u8], _from: usize) -> Ordering {
+                key.cmp(&<$key as CountedKey>::of_bytes(bytes))
+            }
+            fn compare_start(_key: $key, _bytes: &[u8]) -> Ordering {
+                Ordering::Equal
+            }
+            fn separates(_before: $key, _key: $key) -> usize {
+                size_of::<$key>()
+            }
+            fn copy(key: $key, to: &mut [u8]) {
+                to.copy_from_slice(&key.to_be_bytes()[..to.len()]);
+            }
+            #[inline(always)]
+            fn of_bytes(bytes: &[u8]) -> $key {
+                bytes.try_into().map_or(0, <$key>::from_be_bytes)
+            }
+            #[inline(always)]
+            fn of_head(head: u64) -> Option<$key> {
+                $head_is_key.then_some(head as $key)
+            }
+        }
+    )*};
 }
 
-impl CountedKey for u128 {
-    const FIXED: Option<usize> = Some(16);
-
-    #[inline(always)]
-    fn head(key: u128, _from: usize) -> u64 {
-        (key >> 64) as u64
-    }
-    #[inline(always)]
-    fn compare(key: u128, bytes: &[u8], _from: usize) -> Ordering {
-        key.cmp(&<Self as CountedKey>::of_bytes(bytes))
-    }
-    fn compare_start(_key: u128, _bytes: &[u8]) -> Ordering {
-        Ordering::Equal
-    }
-    fn separates(_before: u128, _key: u128) -> usize {
-        16
-    }
-    fn copy(key: u128, to: &mut [u8]) {
-        to.copy_from_slice(&key.to_be_bytes()[..to.len()]);
-    }
-    #[inline(always)]
-    fn of_bytes(bytes: &[u8]) -> u128 {
-        bytes.try_into().map_or(0, Self::from_be_bytes)
-    }
-}
+numbers!(u64: true, u128: false);
 
 /// See [`CountedKey::head`].
 #[inline(always)]

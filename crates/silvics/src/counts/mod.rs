@@ -62,10 +62,16 @@
 //! | root, child | load, store | `SeqCst` | each other | initialised nodes; and see below |
 //! | marks, `seed` | all | `SeqCst` | each other | see below |
 //! | `marked`, `buckets` | all | Relaxed | – | they decide only when the directory is dropped |
-//! | `cleaning` | all | `SeqCst` | marks | a rank that sees no mark, then no cleaning, and then that its nodes are linked, sees all counts of the thread that took the mark away |
+//! | `cleaning` | all | `SeqCst` | marks | see below |
 //! | counts, sums | all | `SeqCst` | each other | a rank counts what was counted before it |
-//! | – | fences after an update and after marks are taken away | `SeqCst` | each other | either the scan sees the update, or the update sees that the mark is gone; not needed if updates take effect by `SeqCst` operations ([`Ordered::SEQUENTIAL`]) |
+//! | – | fences of `mark`, `clean.rs`, `found` | `SeqCst` | each other | see below |
 //! | latch | – | as [`SpinLock`] | – | one thread cleans |
+//!
+//! A fence lies between an update and its marks, and between the moment when a mark is taken away
+//! and the scan. So either the scan sees the update, or the update sees that the mark is gone. An
+//! update needs no fence if it takes effect by `SeqCst` operations ([`Ordered::SEQUENTIAL`]). If a
+//! rank sees no mark, then no cleaning, and then that its nodes are linked, it sees all counts of
+//! the thread that took the marks away.
 //!
 //! A thread that replaces a node links the new one, and then reads the marks of the old one. An
 //! operation marks the old one, and then looks whether it is linked. So one of them sees the other.

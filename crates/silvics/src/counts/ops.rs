@@ -117,6 +117,9 @@ impl<A: Ordered<Key: CountedKey>> Counted<A> {
         {
             self.clean(guard);
         }
+        if let Update::CompareExchange { expected: Some(_), new: Some(_) } = verb {
+            return self.inner.update(key, verb, guard); // the key stays
+        }
         // A processor searches the bucket while the update waits for the cache.
         let way = self.way(A::Key::shorten(key), guard);
         if planted(Canary::MarkedBefore) {

@@ -68,6 +68,8 @@ impl<A: Ordered<Key: CountedKey>> Counted<A> {
         if from > to {
             return 0;
         }
+        self.inner.prefetch_leaf(A::Key::shorten(from), guard);
+        self.inner.prefetch_leaf(A::Key::shorten(to), guard);
         let find = |root| {
             let last = Way::find(root, A::Key::shorten(to));
             (Way::find_beside(&last, A::Key::shorten(from)), last)
