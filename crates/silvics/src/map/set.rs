@@ -2,7 +2,7 @@
 
 use super::key::{AsKey, AsPrefix, Key};
 use super::{DefaultIndex, HoldsMap, KeyRange, Map, MapIndex, OwnedRange, View};
-use crate::index::OrderedEnds;
+use crate::index::{OrderStatistics, OrderedEnds};
 use std::fmt;
 use std::iter::FusedIterator;
 use std::sync::Arc;
@@ -93,6 +93,26 @@ macro_rules! end_key_verbs {
         /// Removes the largest key and returns it.
         pub fn pop_last(&self) -> Option<$Key> {
             self.0.pop_last().map(|(key, _)| key)
+        }
+    };
+}
+
+/// The verbs of a set whose index counts its keys and of its view, which return keys as `$Key`.
+macro_rules! rank_key_verbs {
+    ($Key:ty) => {
+        /// Returns the number of keys that are smaller than `key`: see [`View::rank`].
+        pub fn rank(&self, key: impl AsKey<K>) -> usize {
+            self.0.rank(key)
+        }
+
+        /// Returns the key that has `number` smaller keys, if there is one: see [`View::nth`].
+        pub fn nth(&self, number: usize) -> Option<$Key> {
+            self.0.nth(number).map(|(key, _)| key)
+        }
+
+        /// Returns the number of keys of `range`: see [`View::count`].
+        pub fn count(&self, range: impl KeyRange<K>) -> usize {
+            self.0.count(range)
         }
     };
 }
@@ -285,4 +305,25 @@ impl<K: Key, I: MapIndex<Key = K::Form>> fmt::Debug for SetView<'_, K, I> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.iter()).finish()
     }
+}
+
+/// The methods of a set whose index counts its keys: it is made [from](From) a map of
+/// [`Builder::counted`](super::Builder::counted).
+///
+/// ```
+/// use silvics::{Map, Set};
+///
+/// let map = Map::<u64, ()>::builder().counted().build()?;
+/// let set = Set::from(map);
+/// set.extend([30, 10, 20]);
+/// assert_eq!((set.rank(20), set.nth(2), set.count(15..)), (1, Some(30), 2));
+/// # Ok::<(), silvics::AllocError>(())
+/// ```
+impl<K: Key, I: MapIndex<Key = K::Form> + OrderStatistics> Set<K, I> {
+    rank_key_verbs!(K);
+}
+
+/// The methods of a view of a set whose index counts its keys.
+impl<K: Key, I: MapIndex<Key = K::Form> + OrderStatistics> SetView<'_, K, I> {
+    rank_key_verbs!(K::Ref<'_>);
 }
