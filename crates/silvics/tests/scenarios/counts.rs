@@ -4,12 +4,9 @@ use silvics::counts::Counted;
 use silvics::words::Words;
 use silvics::{Check, Index, Lookup, Options, OrderStatistics, OrderedEnds, OrderedIndex};
 use silvics_sync::model::sequential;
-use silvics_sync::thread::spawn;
-use silvics_testkit::schedules::{Model, Program};
-use std::sync::Arc;
+use silvics_testkit::schedules::{Model, Program, Task, beside_one_another};
 
 type Tree = Index<Counted<Words<u64, Model>>>;
-type Task = Box<dyn FnOnce(&Tree) + Send>;
 
 pub(crate) const COUNTS: &[Program] = &[
     Program { name: "inserts-beside-ranks", play: inserts },
@@ -20,7 +17,7 @@ pub(crate) const COUNTS: &[Program] = &[
 ];
 
 /// The keys that an index has first.
-fn tree(keys: impl IntoIterator<Item = u64>, is_counted: bool) -> Arc<Tree> {
+fn tree(keys: impl IntoIterator<Item = u64>, is_counted: bool) -> Tree {
     sequential(|| {
         let tree = Tree::with_options(&Options::default()).expect("memory");
         let guard = tree.domain().pin();
@@ -31,22 +28,14 @@ fn tree(keys: impl IntoIterator<Item = u64>, is_counted: bool) -> Arc<Tree> {
             tree.rank(u64::MAX, &guard);
         }
         drop(guard);
-        Arc::new(tree)
+        tree
     })
 }
 
 /// Runs tasks, and then compares the ranks of all keys with a scan.
-fn run(tree: Arc<Tree>, tasks: Vec<Task>) {
-    let begin = |task: Task| {
-        let tree = Arc::clone(&tree);
-        spawn(move || task(&tree))
-    };
-    let tasks: Vec<_> = tasks.into_iter().map(begin).collect();
-    for task in tasks {
-        task.join().expect("a task's panic ends the schedule");
-    }
+fn run(tree: Tree, tasks: Vec<Task<Tree>>) {
+    let mut tree = beside_one_another(tree, tasks);
     sequential(|| {
-        let mut tree = Arc::into_inner(tree).expect("the tasks are done");
         let keys = tree.check().unwrap_or_else(|violation| panic!("check: {violation}"));
         {
             let guard = tree.domain().pin();
@@ -68,7 +57,7 @@ fn run(tree: Arc<Tree>, tasks: Vec<Task>) {
 
 /// Puts or removes keys, and asks for the number of keys after each. `least` of the keys that are
 /// there at first are not removed by others, and `most` others may come.
-fn writes(writes: &'static [(u64, bool)], (least, most): (usize, usize)) -> Task {
+fn writes(writes: &'static [(u64, bool)], (least, most): (usize, usize)) -> Task<Tree> {
     Box::new(move |tree| {
         let mut own = 0;
         for &(key, comes) in writes {
@@ -104,7 +93,7 @@ fn first_rank() {
 /// Buckets become small while keys go and come.
 fn removals() {
     let tree = tree((1..=12).map(|n| 10 * n), true);
-    let removes: Task = Box::new(|tree| {
+    let removes: Task<Tree> = Box::new(|tree| {
         for key in [10, 20, 30, 40, 50, 60] {
             let guard = tree.domain().pin();
             tree.remove(key, &guard).expect("memory");
@@ -113,7 +102,7 @@ fn removals() {
         let rank = tree.rank(1000, &guard);
         assert!((6..=8).contains(&rank), "{rank} keys");
     });
-    let others: Task = Box::new(|tree| {
+    let others: Task<Tree> = Box::new(|tree| {
         for key in [35, 65] {
             let guard = tree.domain().pin();
             tree.insert(key, key, &guard).expect("memory");
@@ -127,7 +116,7 @@ fn removals() {
 /// Buckets, groups and sections are divided while keys come.
 fn many_inserts() {
     let tree = tree((1..=10).map(|n| 10 * n), true);
-    let inserts = |from: u64| -> Task {
+    let inserts = |from: u64| -> Task<Tree> {
         Box::new(move |tree| {
             for key in from..from + 4 {
                 let guard = tree.domain().pin();
@@ -144,7 +133,7 @@ fn many_inserts() {
 /// Keys are taken from both ends.
 fn pops() {
     let tree = tree((1..=8).map(|n| 10 * n), true);
-    let pops = |last: bool| -> Task {
+    let pops = |last: bool| -> Task<Tree> {
         Box::new(move |tree| {
             for popped in 1..=2 {
                 let guard = tree.domain().pin();

@@ -3,16 +3,13 @@
 use silvics::multi::{Inserted, MultiSet, Order, Sorted};
 use silvics::{Check, MultiMap, Options, WordTree};
 use silvics_sync::model::sequential;
-use silvics_sync::thread::spawn;
-use silvics_testkit::schedules::{Model, Program};
-use std::sync::Arc;
+use silvics_testkit::schedules::{Model, Program, Task, beside_one_another};
 
 /// A value in a slot of its own, so that the model finds a second free of it, and a leak.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Word(u64);
 
 type Map<O> = MultiMap<u64, Word, O, WordTree<u64, Model>>;
-type Task<O> = Box<dyn FnOnce(&Map<O>) + Send>;
 
 pub(crate) const MULTI: &[Program] = &[
     Program { name: "two-inserts", play: inserts },
@@ -24,10 +21,10 @@ pub(crate) const MULTI: &[Program] = &[
     Program { name: "counts", play: counts },
 ];
 
-fn map<O: Order<Word>>(values: impl IntoIterator<Item = u64>) -> Arc<Map<O>> {
+fn map<O: Order<Word>>(values: impl IntoIterator<Item = u64>) -> Map<O> {
     let map = Map::with_options(&Options::default()).expect("memory");
     sequential(|| values.into_iter().for_each(|value| _ = map.insert(0, Word(value))));
-    Arc::new(map)
+    map
 }
 
 /// The values of the key, read twice under one pin.
@@ -41,18 +38,10 @@ fn read<O>(map: &Map<O>) -> Vec<u64> {
 }
 
 /// Runs tasks, and then checks the map alone.
-fn run<O: Order<Word> + Sync>(map: Arc<Map<O>>, tasks: Vec<Task<O>>, check: impl FnOnce(&Map<O>)) {
-    let begin = |task: Task<O>| {
-        let map = Arc::clone(&map);
-        spawn(move || task(&map))
-    };
-    let tasks: Vec<_> = tasks.into_iter().map(begin).collect();
-    for task in tasks {
-        task.join().expect("a task's panic ends the schedule");
-    }
+fn run<O: Order<Word> + Sync>(map: Map<O>, tasks: Vec<Task<Map<O>>>, check: impl FnOnce(&Map<O>)) {
+    let mut map = beside_one_another(map, tasks);
     sequential(|| {
         check(&map);
-        let mut map = Arc::into_inner(map).expect("the tasks are done");
         map.check().unwrap_or_else(|violation| panic!("check: {violation}"));
         map.settle();
         let reachable = map.reachable().expect("it was verified");
@@ -62,7 +51,7 @@ fn run<O: Order<Word> + Sync>(map: Arc<Map<O>>, tasks: Vec<Task<O>>, check: impl
     });
 }
 
-fn insert<O: Order<Word>>(values: &'static [u64]) -> Task<O> {
+fn insert<O: Order<Word>>(values: &'static [u64]) -> Task<Map<O>> {
     Box::new(move |map| {
         for value in values {
             assert!(map.insert(0, Word(*value)).is_added(), "a list has {value} already");
@@ -70,7 +59,7 @@ fn insert<O: Order<Word>>(values: &'static [u64]) -> Task<O> {
     })
 }
 
-fn remove(values: &'static [u64]) -> Task<Sorted> {
+fn remove(values: &'static [u64]) -> Task<Map<Sorted>> {
     Box::new(move |map| {
         for value in values {
             let removed = map.pin().remove(0, &Word(*value)).map(|value| value.0);
@@ -84,7 +73,7 @@ fn expect(expected: &'static [u64]) -> impl FnOnce(&Map<Sorted>) {
 }
 
 fn inserts() {
-    let reads: Task<Sorted> = Box::new(|map| {
+    let reads: Task<Map<Sorted>> = Box::new(|map| {
         let found = read(map);
         assert!(found.windows(2).all(|two| two[0] < two[1]), "a list is {found:?}");
     });
@@ -98,18 +87,18 @@ fn insert_beside_remove() {
 
 /// All values go, or all but those that came later. None is returned twice.
 fn remove_beside_remove_all() {
-    let removes: Task<Sorted> = Box::new(|map| {
+    let removes: Task<Map<Sorted>> = Box::new(|map| {
         for value in [1, 2] {
             let view = map.pin();
             let removed = view.remove(0, &Word(value));
             assert!(removed.is_none_or(|removed| removed.0 == value));
         }
     });
-    let all: Task<Sorted> = Box::new(|map| {
+    let all: Task<Map<Sorted>> = Box::new(|map| {
         let before = map.pin().remove_all(0);
         assert!((1..=4).contains(&before), "a list had {before} values");
     });
-    let inserts: Task<Sorted> = Box::new(|map| {
+    let inserts: Task<Map<Sorted>> = Box::new(|map| {
         assert!(map.insert(0, Word(9)).is_added());
     });
     run(map([1, 2, 3]), vec![removes, all, inserts], |map| {
@@ -127,7 +116,7 @@ fn one_value() {
 /// Equal values are appended. Each removal takes the first one.
 fn appends() {
     let appends = || insert::<Inserted>(&[1, 2]);
-    let removes: Task<Inserted> = Box::new(|map| {
+    let removes: Task<Map<Inserted>> = Box::new(|map| {
         let view = map.pin();
         for _ in 0..2 {
             assert!(view.remove(0, &Word(1)).is_some(), "a list has lost a value");
@@ -149,29 +138,23 @@ fn long_list() {
 
 /// Counts of a set.
 fn counts() {
-    let set: Arc<MultiSet<u64, WordTree<u64, Model>>> =
-        Arc::new(MultiSet::with_options(&Options::default()).expect("memory"));
-    let tasks: Vec<_> = (0..3)
-        .map(|task| {
-            let set = Arc::clone(&set);
-            spawn(move || {
-                set.insert(0);
-                set.insert_many(0, 2);
-                let left = set.remove(0);
-                assert!(left.is_some_and(|left| left >= 2), "a list has lost a value: {left:?}");
-                if task == 0 {
-                    assert!(set.remove_all(1) <= 2);
-                } else {
-                    set.insert(1);
-                }
-            })
+    type Counts = MultiSet<u64, WordTree<u64, Model>>;
+    let set = Counts::with_options(&Options::default()).expect("memory");
+    let task = |removes: bool| -> Task<Counts> {
+        Box::new(move |set| {
+            set.insert(0);
+            set.insert_many(0, 2);
+            let left = set.remove(0);
+            assert!(left.is_some_and(|left| left >= 2), "a list has lost a value: {left:?}");
+            if removes {
+                assert!(set.remove_all(1) <= 2);
+            } else {
+                set.insert(1);
+            }
         })
-        .collect();
-    for task in tasks {
-        task.join().expect("a task's panic ends the schedule");
-    }
+    };
+    let mut set = beside_one_another(set, vec![task(true), task(false), task(false)]);
     sequential(|| {
-        let mut set = Arc::into_inner(set).expect("the tasks are done");
         assert_eq!(set.count(0), 6, "a list has lost a value");
         set.check().unwrap_or_else(|violation| panic!("check: {violation}"));
     });

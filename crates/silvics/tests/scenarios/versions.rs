@@ -5,8 +5,7 @@ use silvics::{Options, WordTree};
 use silvics_sync::atomic::AtomicBool;
 use silvics_sync::atomic::Ordering::SeqCst;
 use silvics_sync::model::sequential;
-use silvics_sync::thread::spawn;
-use silvics_testkit::schedules::{Model, Program};
+use silvics_testkit::schedules::{Model, Program, Task, beside_one_another};
 use std::sync::Arc;
 
 type Map<C> = VersionedMap<u64, u64, C, WordTree<u64, Model>>;
@@ -22,29 +21,17 @@ pub(crate) const VERSIONS: &[Program] = &[
     Program { name: "two-overwrites", play: two_overwrites },
 ];
 
-fn map<C: Clock>() -> Arc<Map<C>> {
+fn map<C: Clock>() -> Map<C> {
     let options = Options::default();
-    Arc::new(VersionedMap::with_options(&options, Retain::Snapshots).expect("memory"))
+    VersionedMap::with_options(&options, Retain::Snapshots).expect("memory")
 }
 
 /// Runs tasks, and then checks the map alone.
-fn run<C: Clock>(
-    map: Arc<Map<C>>,
-    tasks: Vec<Box<dyn FnOnce(&Map<C>) + Send>>,
-    check: impl FnOnce(&Map<C>),
-) {
-    let begin = |task: Box<dyn FnOnce(&Map<C>) + Send>| {
-        let map = Arc::clone(&map);
-        spawn(move || task(&map))
-    };
-    let tasks: Vec<_> = tasks.into_iter().map(begin).collect();
-    for task in tasks {
-        task.join().expect("a task's panic ends the schedule");
-    }
+fn run<C: Clock>(map: Map<C>, tasks: Vec<Task<Map<C>>>, check: impl FnOnce(&Map<C>)) {
+    let mut map = beside_one_another(map, tasks);
     sequential(|| {
         check(&map);
         map.prune(map.now()).expect("now");
-        let mut map = Arc::into_inner(map).expect("the tasks are done");
         let keys = map.check().unwrap_or_else(|violation| panic!("check: {violation}"));
         map.settle_memory();
         let stats = map.pool_stats().pop().expect("that of the versions comes last");
@@ -65,7 +52,7 @@ fn read<C: Clock, const N: usize>(map: &Map<C>, keys: [u64; N]) -> [Option<u64>;
 fn batches() {
     let map = map::<Drawn>();
     sequential(|| [0, 1].map(|key| map.put(key, 10).expect("memory")));
-    let moves = |from: u64, to: u64| -> Box<dyn FnOnce(&Map<Drawn>) + Send> {
+    let moves = |from: u64, to: u64| -> Task<Map<Drawn>> {
         Box::new(move |map| {
             let view = map.pin();
             let mut batch = map.batch();
@@ -113,7 +100,7 @@ fn overwrites() {
 fn two_overwrites() {
     let map = map::<Drawn>();
     sequential(|| map.put(0, 1).expect("memory"));
-    let writes = |value: u64| -> Box<dyn FnOnce(&Map<Drawn>) + Send> {
+    let writes = |value: u64| -> Task<Map<Drawn>> {
         Box::new(move |map| {
             map.put(0, value).expect("memory");
             map.put(0, value + 1).expect("memory");
@@ -129,7 +116,7 @@ fn two_overwrites() {
 
 /// Tasks add to a key, if nobody has written meanwhile.
 fn conditional_writes() {
-    let add = || -> Box<dyn FnOnce(&Map<Drawn>) + Send> {
+    let add = || -> Task<Map<Drawn>> {
         Box::new(|map| {
             for _ in 0..2 {
                 loop {
@@ -209,7 +196,7 @@ fn late_versions() {
 fn between() {
     let map = map::<Given>();
     sequential(|| map.put(0, 50, 50).expect("memory"));
-    let puts = |numbers: &'static [u64]| -> Box<dyn FnOnce(&Map<Given>) + Send> {
+    let puts = |numbers: &'static [u64]| -> Task<Map<Given>> {
         Box::new(move |map| {
             for number in numbers {
                 let put = map.put(0, *number, *number);
@@ -236,7 +223,7 @@ fn one_number_twice() {
     let map = map::<Given>();
     sequential(|| map.put(0, 50, 50).and_then(|()| map.put(0, 60, 60)).expect("memory"));
     let found = Arc::new([const { AtomicBool::new(false) }; 2]);
-    let puts = |value: u64| -> Box<dyn FnOnce(&Map<Given>) + Send> {
+    let puts = |value: u64| -> Task<Map<Given>> {
         let found = Arc::clone(&found);
         Box::new(move |map| match map.put(0, 10, value) {
             Ok(()) => found[0].store(true, SeqCst),

@@ -131,6 +131,26 @@ impl Program {
     }
 }
 
+/// A task of a program, with what all tasks share.
+pub type Task<T> = Box<dyn FnOnce(&T) + Send>;
+
+/// Runs the tasks of a program beside one another, and returns what they shared.
+///
+/// # Panics
+/// Panics if a task does, which ends the schedule.
+pub fn beside_one_another<T: Send + Sync + 'static>(shared: T, tasks: Vec<Task<T>>) -> T {
+    let shared = Arc::new(shared);
+    let begin = |task: Task<T>| {
+        let shared = Arc::clone(&shared);
+        thread::spawn(move || task(&shared))
+    };
+    let tasks: Vec<_> = tasks.into_iter().map(begin).collect();
+    for task in tasks {
+        task.join().expect("a task's panic ends the schedule");
+    }
+    Arc::into_inner(shared).expect("the tasks are done")
+}
+
 /// Plays `scenario` in `SILVICS_SCHEDULES` schedules, or the given number, of each scheduler.
 ///
 /// # Panics
