@@ -129,8 +129,8 @@
 //! | integers that are only read after a load | [`FrozenTree`] | lookups take no guard and read no version |
 //! | sorted entries, loaded at once | [`Map::from_sorted`](map::Map::from_sorted) | nodes as large as their contents |
 //! | snapshots of all keys, and batches | [`VersionedMap`] | versions of each key, dropped when nobody can see them |
-//! | ranks, the entry at a position, counts of ranges | [`map::Builder::counted`] | counts of neighbouring keys beside the index |
-//! | several values for a key, counts of keys | [`MultiMap`], [`MultiSet`] | a list of values behind the key, read atomically |
+//! | ranks, counts of ranges | [`map::Builder::counted`] | counts of neighbouring keys beside the index |
+//! | several values for a key | [`MultiMap`], [`MultiSet`] | a list of values behind the key, read atomically |
 //! | an ordered set | [`Set`] | a map without values |
 //! | 8-byte words under keys, with explicit guards | an [`OrderedIndex`] | no memory for values |
 //!

@@ -11,11 +11,11 @@
 //!
 //! | file | condition |
 //! |---|---|
-//! | `written.rs` | no two writes have one number, and each conditional write has found the version that it expected, at its number |
-//! | `reads.rs` | one state for each version: each read at `s` finds the newest version of its key with a number up to `s`, whichever thread reads, and whenever |
+//! | `written.rs` | each number is that of one write; conditional writes found what they expected |
+//! | `reads.rs` | each read at `s` finds the newest version of its key with a number up to `s` |
 //! | `moments.rs` | one order of all calls |
 //! | `latest.rs` | if the caller gives the numbers: one order of the calls on each key's newest version |
-//! | `kept.rs` | `history` lists the versions that a reader needs, and none that was pruned; readers are refused below the horizon only |
+//! | `kept.rs` | `history` lists what a reader needs, and nothing that was pruned; the horizon |
 //!
 //! # Why these conditions are right
 //! **The map draws the numbers.** A write draws its number when it takes effect, so the numbers are

@@ -56,7 +56,7 @@
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |
 //! |---|---|---|---|---|
-//! | word of a key | exchange of the index | Release | lookups of the index, Acquire | a reader that finds a list finds its nodes and values initialised |
+//! | word of a key | the index's exchange | Release | its lookups, Acquire | nodes and values are initialised |
 //! | items of nodes | plain loads | – | – | nodes do not change (L2) |
 //! | count of values | [`StripedCounter`] | see there | – | exact only at rest |
 //!

@@ -23,7 +23,7 @@
 //! | word | site | ordering | pairs with | why |
 //! |---|---|---|---|---|
 //! | stamp, state of a batch | all | `SeqCst` | each other, `now` | see `clock.rs` |
-//! | link | load, store | Acquire, Release | each other | a reader that follows a link finds the object initialised, and the state of a version that was final before the link was cut |
+//! | link | load, store | Acquire, Release | each other | the object is initialised; cut links: final versions |
 //! | link | loads under the latch | Relaxed | – | the latch orders them |
 //! | first version of a joint | load | Relaxed | – | it never changes, and the word of the joint was acquired |
 

@@ -10,7 +10,7 @@
 //! | word | site | ordering | pairs with | why |
 //! |---|---|---|---|---|
 //! | `left`, `begins_at` | all | Relaxed | – | hints: a wrong count begins a pass earlier or later |
-//! | `is_taken` | swap, store | Acquire, Release | each other | the next thread finds the pass as the last one left it; the lock of `pass` would do the same |
+//! | `is_taken` | swap, store | Acquire, Release | each other | the pass is as the last thread left it |
 //! | `is_taken` | load | Relaxed | – | a hint that spares the swap |
 
 use super::chain::Dropped;
