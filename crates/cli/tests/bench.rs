@@ -360,7 +360,8 @@ fn keys_can_have_128_bits() {
     let names: Vec<&str> = rows(&result).iter().filter_map(|row| row["index"].as_str()).collect();
     // Maps have only the placement of pools.
     let indexes = ["art", "words", "ca-tree", "lfca-tree", "blocks"];
-    let placed = [&indexes[..], &["map", "ordmap", "versioned", "skipmap"], &indexes[..]].concat();
+    let maps = ["map", "ordmap", "versioned", "multimap", "skipmap"];
+    let placed = [&indexes[..], &maps, &indexes[..]].concat();
     assert_eq!(names, placed.repeat(2));
     for row in rows(&result) {
         assert_sound(row, 2);

@@ -1,8 +1,9 @@
 //! The entries of maps that are driven through the traits of peers: peers, our `SkipMap`, which is
-//! driven as `crossbeam-skiplist` is, and our `VersionedMap`.
+//! driven as `crossbeam-skiplist` is, and our `VersionedMap` and `MultiMap`.
 
-use super::{Advice, AnyMaker, DEFAULT_VARIANT, Entry, Maker, Nodes, Variant, Verify};
+use super::{Advice, AnyMaker, DEFAULT_VARIANT, Entry, Make, Maker, Nodes, Variant, Verify};
 use crate::contender::held::{MapValue, OurKey};
+use crate::contender::multimap::OurMultiMap;
 use crate::contender::peer::Peer;
 use crate::contender::recorded::{Recorded, verify};
 use crate::contender::skipmap::OurSkipMap;
@@ -60,6 +61,33 @@ pub(super) fn versioned() -> Entry {
         })
     });
     Entry { name: OurVersioned::<u64>::NAME.into(), groups: &["ours"], ..entry }
+}
+
+/// `MultiMap`.
+pub(super) fn multimap() -> Entry {
+    let entry = entry::<OurMultiMap<[u8]>>(|types, nodes| {
+        (nodes == Nodes::Pooled).then(|| match types.key {
+            KeyType::U64 => multi::<u64>(types.value),
+            KeyType::U128 => multi::<u128>(types.value),
+            KeyType::Bytes => multi::<[u8]>(types.value),
+            KeyType::String => multi::<str>(types.value),
+        })
+    });
+    Entry { name: OurMultiMap::<u64>::NAME.into(), groups: &["ours"], ..entry }
+}
+
+fn multi<K>(value: ValueType) -> AnyMaker
+where
+    K: OurKey<Bench: BenchKey> + ?Sized,
+    Maker<K::Bench>: Into<AnyMaker>,
+{
+    let subject: Make<K::Bench> = match value {
+        ValueType::U64 => |options| OurMultiMap::<K, u64>::with_options(options).map(Subject::of),
+        ValueType::Arc => {
+            |options| OurMultiMap::<K, Arc<[u8]>>::with_options(options).map(Subject::of)
+        }
+    };
+    Maker { subject, scans: true, adapts: false, verify: None, inspect: None }.into()
 }
 
 fn versions<K, V: MapValue>(verify: Option<Verify>) -> AnyMaker

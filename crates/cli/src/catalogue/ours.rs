@@ -1,6 +1,6 @@
 //! Our indexes: one entry for each row of the table of structures, and `map`.
 
-use super::{Advice, AnyMaker, DEFAULT_VARIANT, Entry, Maker, Nodes, Variant};
+use super::{Advice, AnyMaker, DEFAULT_VARIANT, Entry, Make, Maker, Nodes, Variant, foreign};
 use crate::contender::Upserts;
 use crate::contender::forms::Form;
 use crate::contender::held::{MapKey, MapValue, OurKey};
@@ -14,11 +14,12 @@ use crate::drive::keys::BenchKey;
 use crate::drive::subject::Subject;
 use crate::flags::types::{KeyType, Types, ValueType};
 use silvics::bst::bronson::build::Restarting2;
+use silvics::map::{MapIndex, Value};
 use silvics::ord::Natural;
 use silvics::structures::At;
 use silvics::{
-    Batches, BronsonTree, Check, Create, Lookup, Objects, Options, Placement, Pooled, Recorded,
-    Shared,
+    Batches, BronsonTree, Check, CountedMap, Create, Key, Lookup, Map, Objects, Options, Placement,
+    Pooled, Recorded, Shared,
 };
 use silvics_testkit::TestKey;
 use silvics_testkit::mapped::{Mapped, MappedKey};
@@ -133,7 +134,8 @@ pub(super) fn entries() -> Vec<Entry> {
     let blocks = entries.iter().find(|entry| entry.name == "blocks");
     let map = blocks.map(map);
     entries.extend(map);
-    entries.extend([ordmap(), super::foreign::versioned(), super::foreign::skipmap()]);
+    let foreign = [foreign::versioned(), foreign::multimap(), foreign::skipmap()];
+    entries.extend(std::iter::once(ordmap()).chain(foreign));
     entries
 }
 
@@ -161,22 +163,54 @@ fn map(blocks: &Entry) -> Entry {
         max_key_bytes,
         upserts: Upserts::Any,
         groups: &["ours"],
-        variants: vec![Variant {
-            name: DEFAULT_VARIANT,
-            make: |types, nodes| {
+        variants: vec![
+            over_index(DEFAULT_VARIANT, |types, nodes| {
                 (nodes == Nodes::Pooled).then(|| match types.key {
                     KeyType::U64 => mapped::<u64>(types.value),
                     KeyType::U128 => mapped::<u128>(types.value),
                     KeyType::Bytes => mapped::<[u8]>(types.value),
                     KeyType::String => mapped::<str>(types.value),
                 })
-            },
-            objects: &[],
-            oversights: &[],
-            lookups_only: false,
-            advice: Advice::Next,
-        }],
+            }),
+            over_index("counted", |types, nodes| {
+                (nodes == Nodes::Pooled).then(|| match types.key {
+                    KeyType::U64 => counted::<u64, CountedMap<u64, u64>>(types.value),
+                    KeyType::U128 => counted::<u128, CountedMap<u128, u64>>(types.value),
+                    KeyType::Bytes => counted::<[u8], CountedMap<Vec<u8>, u64>>(types.value),
+                    KeyType::String => counted::<str, CountedMap<String, u64>>(types.value),
+                })
+            }),
+        ],
     }
+}
+
+/// A variant of a map, whose objects are those of its index.
+fn over_index(name: &'static str, make: fn(Types, Nodes) -> Option<AnyMaker>) -> Variant {
+    Variant { name, make, objects: &[], oversights: &[], lookups_only: false, advice: Advice::Next }
+}
+
+/// A map and its index.
+trait Over {
+    type Index;
+}
+
+impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Over for Map<K, V, I> {
+    type Index = I;
+}
+
+/// `Map` over an index that also counts its keys: that of `C`.
+fn counted<K, C: Over>(value: ValueType) -> AnyMaker
+where
+    K: OurKey<Bench: BenchKey> + ?Sized,
+    C::Index: MapIndex<Key = <K::Ours as Key>::Form> + 'static,
+    Maker<K::Bench>: Into<AnyMaker>,
+{
+    type Of<K, V, C> = OurMap<K, V, <C as Over>::Index>;
+    let subject: Make<K::Bench> = match value {
+        ValueType::U64 => |options| Of::<K, u64, C>::with_options(options).map(Subject::of),
+        ValueType::Arc => |options| Of::<K, Arc<[u8]>, C>::with_options(options).map(Subject::of),
+    };
+    Maker { subject, scans: true, adapts: false, verify: None, inspect: None }.into()
 }
 
 fn mapped<K>(value: ValueType) -> AnyMaker
@@ -204,14 +238,6 @@ where
 
 /// `OrdMap`: keys in the order of their type, or in that of a function.
 fn ordmap() -> Entry {
-    let variant = |name, make| Variant {
-        name,
-        make,
-        objects: &[],
-        oversights: &[],
-        lookups_only: false,
-        advice: Advice::Next,
-    };
     Entry {
         name: "ordmap".into(),
         origin: ORIGIN,
@@ -222,7 +248,7 @@ fn ordmap() -> Entry {
         upserts: Upserts::Any,
         groups: &["ours"],
         variants: vec![
-            variant(DEFAULT_VARIANT, |types, nodes| {
+            over_index(DEFAULT_VARIANT, |types, nodes| {
                 (nodes == Nodes::Pooled).then(|| match types.key {
                     KeyType::U64 => ordered::<u64, Natural>(types.value),
                     KeyType::U128 => ordered::<u128, Natural>(types.value),
@@ -230,7 +256,7 @@ fn ordmap() -> Entry {
                     KeyType::String => ordered::<str, Natural>(types.value),
                 })
             }),
-            variant("function", |types, nodes| {
+            over_index("function", |types, nodes| {
                 (nodes == Nodes::Pooled).then(|| match types.key {
                     KeyType::U64 => ordered::<u64, Function<u64>>(types.value),
                     KeyType::U128 => ordered::<u128, Function<u128>>(types.value),

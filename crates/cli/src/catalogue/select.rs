@@ -103,7 +103,6 @@ impl Chosen {
         let upserts = match self.entry.upserts {
             Upserts::Any => true,
             Upserts::OfPresentKeys => mix.share(silvics_workload::Op::Remove) == 0,
-            #[cfg(feature = "peers")]
             Upserts::None => false,
         };
         if mix.upserts() && !upserts {

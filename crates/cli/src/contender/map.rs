@@ -1,18 +1,24 @@
 //! `silvics::Map` as a contender, as its users call it.
 
-use crate::contender::held::{MapValue, OurKey};
+use crate::contender::held::{MapKey, MapValue, OurKey};
 use crate::contender::{Contender, Session};
-use silvics::map::{DefaultIndex, TryInsertError};
-use silvics::{AllocError, Domain, Guard, IndexKey, Map, Options, PoolStats, ValueRef, View};
+use silvics::map::{DefaultIndex, MapIndex, TryInsertError};
+use silvics::{AllocError, Domain, Guard, IndexKey, Key, Map, Options, PoolStats, ValueRef, View};
 use std::ops::Bound::{Included, Unbounded};
 
-/// A map with keys that `K` stands for and values of type `V`, over the default index.
-pub struct OurMap<K: OurKey + ?Sized, V: MapValue> {
-    map: Map<K::Ours, V>,
+/// The form of the keys of our map.
+type Form<K> = <<K as MapKey>::Ours as Key>::Form;
+
+/// A map with keys that `K` stands for and values of type `V`.
+pub struct OurMap<K: OurKey + ?Sized, V: MapValue, I = DefaultIndex<<K as MapKey>::Ours>>
+where
+    I: MapIndex<Key = Form<K>>,
+{
+    map: Map<K::Ours, V, I>,
     domain: Domain,
 }
 
-impl<K: OurKey + ?Sized, V: MapValue> OurMap<K, V> {
+impl<K: OurKey + ?Sized, V: MapValue, I: MapIndex<Key = Form<K>>> OurMap<K, V, I> {
     /// An empty map.
     pub fn with_options(options: &Options) -> Result<Self, AllocError> {
         let domain = options.domain.clone().unwrap_or_default();
@@ -21,11 +27,14 @@ impl<K: OurKey + ?Sized, V: MapValue> OurMap<K, V> {
     }
 }
 
-impl<K: OurKey + ?Sized, V: MapValue> Contender for OurMap<K, V> {
+impl<K: OurKey + ?Sized, V: MapValue, I> Contender for OurMap<K, V, I>
+where
+    I: MapIndex<Key = Form<K>> + 'static,
+{
     type Key = K::Bench;
-    type Session<'a> = MapSession<'a, K, V>;
+    type Session<'a> = MapSession<'a, K, V, I>;
 
-    fn session(&self) -> MapSession<'_, K, V> {
+    fn session(&self) -> MapSession<'_, K, V, I> {
         MapSession { view: self.map.pin() }
     }
 
@@ -45,11 +54,14 @@ impl<K: OurKey + ?Sized, V: MapValue> Contender for OurMap<K, V> {
 }
 
 /// A thread's session: the map pinned.
-pub struct MapSession<'a, K: OurKey + ?Sized, V: MapValue> {
-    view: View<'a, K::Ours, V, DefaultIndex<K::Ours>>,
+pub struct MapSession<'a, K: OurKey + ?Sized, V: MapValue, I: MapIndex<Key = Form<K>>> {
+    view: View<'a, K::Ours, V, I>,
 }
 
-impl<K: OurKey + ?Sized, V: MapValue> Session for MapSession<'_, K, V> {
+impl<K: OurKey + ?Sized, V: MapValue, I> Session for MapSession<'_, K, V, I>
+where
+    I: MapIndex<Key = Form<K>>,
+{
     type Key = K::Bench;
     type Lent = K::Bench;
 

@@ -8,15 +8,16 @@
 //! |---|---|
 //! | `forms` | the forms in which indexes take and return keys |
 //! | `ours` | the indexes of this library, as contenders |
-//! | `map`, `ordmap`, `versioned` | `Map`, `OrdMap` and `VersionedMap` of `silvics` as contenders |
+//! | `map`, `multimap`, `ordmap`, `versioned` | the maps of `silvics` as contenders |
 //! | `skipmap` | `silvics_skipmap::SkipMap` as a contender |
 //! | `held` | the types by which maps hold keys and values |
 //! | `peers` | the ordered maps of other crates |
-//! | `peer`, `recorded` | the traits of peers, of `versioned` and of `skipmap` |
+//! | `peer`, `recorded` | the traits of peers, of `versioned`, `multimap` and `skipmap` |
 
 pub mod forms;
 pub mod held;
 pub mod map;
+pub mod multimap;
 pub mod ordmap;
 pub mod ours;
 pub mod peer;
@@ -38,7 +39,6 @@ pub enum Upserts {
     /// They do not, so a mix cannot have removals beside them.
     OfPresentKeys,
     /// There are none.
-    #[cfg(feature = "peers")]
     None,
 }
 

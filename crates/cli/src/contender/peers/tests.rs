@@ -338,7 +338,9 @@ macro_rules! peers {
     ($($test:ident { $($name:ident: $peer:ty,)* })*) => { $(
         mod $test {
             #[allow(unused_imports)]
-            use crate::contender::{map::OurMap, peers::*, versioned::OurVersioned};
+            use crate::contender::{
+                map::OurMap, multimap::OurMultiMap, peers::*, versioned::OurVersioned,
+            };
             #[allow(unused_imports)]
             use std::sync::Arc;
             $( #[test] fn $name() { super::$test::<$peer>(); } )*
@@ -349,6 +351,8 @@ macro_rules! peers {
 peers! {
     agrees_with_btreemap {
         versioned: OurVersioned<u64>,
+        multimap: OurMultiMap<u64>,
+        multimap_bytes: OurMultiMap<[u8]>,
         versioned_wide: OurVersioned<u128>,
         versioned_bytes: OurVersioned<[u8]>,
         versioned_string: OurVersioned<str, Arc<[u8]>>,
@@ -385,6 +389,8 @@ peers! {
     }
     takes_every_key {
         versioned: OurVersioned<u64>,
+        multimap: OurMultiMap<u64>,
+        multimap_bytes: OurMultiMap<[u8]>,
         versioned_wide: OurVersioned<u128>,
         versioned_bytes: OurVersioned<[u8]>,
         artmap_versioned: ArtmapVersioned<u64>,
@@ -415,6 +421,8 @@ peers! {
     }
     one_winner_per_key {
         versioned: OurVersioned<u64>,
+        multimap: OurMultiMap<u64>,
+        multimap_bytes: OurMultiMap<[u8]>,
         versioned_wide: OurVersioned<u128>,
         versioned_bytes: OurVersioned<[u8]>,
         versioned_string: OurVersioned<str, Arc<[u8]>>,
@@ -447,6 +455,8 @@ peers! {
     }
     keeps_the_sum_of_keys {
         versioned: OurVersioned<u64>,
+        multimap: OurMultiMap<u64>,
+        multimap_bytes: OurMultiMap<[u8]>,
         versioned_wide: OurVersioned<u128>,
         versioned_bytes: OurVersioned<[u8]>,
         versioned_string: OurVersioned<str, Arc<[u8]>>,
@@ -478,6 +488,8 @@ peers! {
     }
     scans_miss_nothing {
         versioned: OurVersioned<u64>,
+        multimap: OurMultiMap<u64>,
+        multimap_bytes: OurMultiMap<[u8]>,
         versioned_wide: OurVersioned<u128>,
         versioned_bytes: OurVersioned<[u8]>,
         versioned_string: OurVersioned<str, Arc<[u8]>>,
