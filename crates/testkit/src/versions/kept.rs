@@ -66,7 +66,7 @@ impl Written<'_> {
 
     /// Whether a snapshot may have lived at a number from `first` to `last` within these times. It
     /// leaves out the snapshot that the call `but` has begun. `range_at` holds one while it runs.
-    fn may_live(
+    pub(super) fn may_live(
         &self,
         (first, last): (u64, u64),
         (start, end): (u64, u64),
@@ -218,6 +218,12 @@ impl Written<'_> {
                 if self.history.retains_all && !begun.any(|pruned| pruned.number == horizon) {
                     let reason = format!("no call has pruned up to {horizon}");
                     return Err(self.history.wrong(reason, [event]));
+                }
+                let mut ended = prunes.iter().filter(|pruned| by(pruned).end < of.start);
+                let later = ended.find(|pruned| pruned.number > horizon);
+                if let Some(later) = later.filter(|_| self.history.retains_all) {
+                    let reason = format!("a reader finds the horizon at {horizon}, which is past");
+                    return Err(self.history.wrong(reason, [later.event, event]));
                 }
             }
             None if self.history.retains_all => {

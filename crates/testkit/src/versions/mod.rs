@@ -54,8 +54,9 @@
 //! * The number of versions that `prune` returns is not checked.
 //!
 //! # Complexity
-//! Reads and moments take O(n log n) for n calls. A list takes time for each version of its key
-//! and each snapshot. See [`crate::linearizable`] for the search.
+//! Reads and moments take O(n log n) for n calls, and a reader at an old number time for each
+//! snapshot. A list takes time for each version of its key, times the calls of `prune`, times the
+//! snapshots. See [`crate::linearizable`] for the search.
 
 mod call;
 mod kept;

@@ -141,9 +141,9 @@ impl Written<'_> {
             Call::Write { given, answer, .. } if !drawn => match (given.unwrap_or(0), answer) {
                 (given, Answer::Done(number)) if number == given => Moment::Below(given),
                 (given, Answer::TooLate(watermark)) if watermark >= given => Moment::At(watermark),
-                (_, Answer::Conflict(_) | Answer::Exists(_) | Answer::NotNewer(_)) => {
-                    return Ok(None);
-                }
+                (given, Answer::Exists(there)) if there == given => return Ok(None),
+                (given, Answer::NotNewer(newest)) if newest >= given => return Ok(None),
+                (_, Answer::Conflict(_)) => return Ok(None),
                 _ => return wrong("the answer does not fit the number of the write"),
             },
             Call::Write { answer, .. } | Call::Commit { answer, .. } => {
@@ -152,14 +152,17 @@ impl Written<'_> {
                     None => return wrong("a map that draws its numbers refuses one"),
                 }
             }
-            Call::Latest { .. } | Call::History { .. } if !drawn => return Ok(None),
             Call::Latest { key, found } => {
                 let newest = found.map(|(number, _)| number);
                 if newest.is_some_and(|n| self.get(key, n).is_none_or(|of| of.found() != found)) {
                     return wrong("a reader sees what no call has written");
                 }
+                if !drawn {
+                    return Ok(None);
+                }
                 Moment::Newest(vec![(key, Newest::of(newest))])
             }
+            Call::History { .. } if !drawn => return Ok(None),
             Call::History { key, ref found } => {
                 let newest = found.first().map(|(number, _)| *number);
                 Moment::Newest(vec![(key, Newest::of(newest))])
@@ -209,7 +212,13 @@ impl Written<'_> {
             Answer::Done(number) => Some(Moment::Write(number)),
             Answer::Nothing => Some(Moment::Newest(vec![(writes[0].key, Newest::Absent)])),
             Answer::Conflict(latest) => {
-                let in_conflict = writes.iter().filter(|write| !write.expected.accepts(latest));
+                // A deletion is in conflict with nothing: its key is absent.
+                let is_deletion = |key| {
+                    latest.is_some_and(|n| self.get(key, n).is_some_and(|of| of.value.is_none()))
+                };
+                let in_conflict = writes
+                    .iter()
+                    .filter(|write| !write.expected.accepts(latest) && !is_deletion(write.key));
                 let keys = in_conflict.map(|write| (write.key, Newest::of(latest)));
                 Some(Moment::Newest(keys.collect()))
             }
@@ -227,7 +236,16 @@ impl Written<'_> {
     ) -> Result<Option<Moment>, Wrong> {
         let moment = match (asked, answer) {
             (None, Ok(number)) => Moment::At(number),
-            (Some(asked), Ok(number)) if asked == number => Moment::From(number),
+            (Some(asked), Ok(number)) if asked == number => {
+                // If old versions are dropped at once, only a snapshot keeps an old number.
+                let of = &self.history.events[event];
+                let times = (of.start, of.end);
+                if self.history.retains_all || self.may_live((number, number), times, Some(event)) {
+                    Moment::From(number)
+                } else {
+                    Moment::At(number)
+                }
+            }
             (_, Ok(_)) => {
                 return Err(self.history.wrong("a snapshot reads at another number", [event]));
             }
@@ -273,7 +291,7 @@ impl Written<'_> {
                 "version {number} is written after a call has found the map at {bound} already"
             ),
             Some(Moment::Newest(keys)) if keys.is_empty() => {
-                "a write is refused for a version that it has expected".into()
+                "a write is refused for a version that it may replace".into()
             }
             Some(Moment::Newest(keys)) => {
                 for &(key, newest) in &keys {

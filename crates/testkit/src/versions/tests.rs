@@ -198,9 +198,18 @@ fn two_winners_of_one_race() {
     right(&calls(2, Answer::Done(3)));
     right(&calls(1, Answer::Conflict(Some(2))));
     wrong(&calls(1, Answer::Done(3)), "a conditional write is lost", 2);
-    wrong(&calls(2, Answer::Conflict(Some(2))), "refused for a version that it has expected", 2);
+    wrong(&calls(2, Answer::Conflict(Some(2))), "refused for a version that it may replace", 2);
     wrong(&calls(1, Answer::Conflict(Some(3))), "no moment has this newest version", 2);
     wrong(&calls(1, Answer::Done(2)), "two writes have drawn the number 2", 2);
+    let deleted = |latest| {
+        drawn(&[
+            (0, 0, 1, put(1, 10, 1)),
+            (0, 2, 3, delete(1, Answer::Done(2))),
+            (0, 4, 5, put_if(1, Some(1), 11, Answer::Conflict(latest))),
+        ])
+    };
+    right(&deleted(None));
+    wrong(&deleted(Some(2)), "a write is refused for a version", 2);
     let absent = drawn(&[(0, 0, 1, delete(1, Answer::Done(1)))]);
     wrong(&absent, "a conditional write is lost", 1);
 }
@@ -260,6 +269,28 @@ fn readers_without_a_snapshot() {
     let retained = |call| History { retains_all: true, ..calls(call) };
     right(&retained(at(1, Ok(Some((1, 10))))));
     wrong(&retained(at(1, Err(Unreadable::Pruned(2)))), "no call has pruned up to 2", 1);
+    // An old number needs a snapshot that keeps it.
+    let range = Call::Range { at: 1, through: false, keys: (1, 1), found: Ok(vec![(1, 10)]) };
+    let asked = Call::Snapshot { asked: Some(1), answer: Ok(1) };
+    for call in [range, asked] {
+        right(&retained(call.clone()));
+        wrong(&calls(call.clone()), "the map goes back from 2 to 1", 2);
+        let life = Life { number: 1, begun: (1, 2), ended: (9, 9) };
+        let mut kept = calls(call);
+        kept.events.push(Event { thread: 2, start: 1, end: 2, call: snapshot(1) });
+        right(&History { lives: vec![life], ..kept });
+    }
+    let twice = |horizon| {
+        let mut calls = retained(at(1, Err(Unreadable::Pruned(horizon))));
+        let prune = |at, number| Event { thread: 2, start: at, end: at, call: prune(number) };
+        calls.events.extend([prune(3, 2), prune(3, 1)]);
+        calls
+    };
+    right(&twice(2));
+    let mut stale = twice(2);
+    stale.events.insert(2, Event { thread: 0, start: 3, end: 3, call: put(1, 12, 3) });
+    stale.events.push(Event { thread: 0, start: 3, end: 3, call: prune(3) });
+    wrong(&stale, "a reader finds the horizon at 2, which is past", 2);
     let mut pruned = retained(at(1, Ok(Some((1, 10)))));
     let prune = Event { thread: 2, start: 3, end: 3, call: prune(2) };
     pruned.events.push(prune);
@@ -337,6 +368,12 @@ fn given_numbers_and_the_newest_version() {
     wrong(&calls(put_if(Some(5), 4, 40, Answer::Done(4))), "key 1 is not linearizable", 1);
     wrong(&calls(put_if(None, 6, 60, Answer::Conflict(None))), "key 1 is not linearizable", 1);
     wrong(&calls(latest(1, None)), "key 1 is not linearizable", 1);
+    right(&calls(latest(1, Some((5, 50)))));
+    wrong(&calls(latest(1, Some((5, 51)))), "a reader sees what no call has written", 1);
+    let misfit = "does not fit the number of the write";
+    wrong(&calls(put_if(Some(5), 6, 60, Answer::NotNewer(5))), misfit, 1);
+    right(&calls(put_at(1, 5, 51, Answer::Exists(5))));
+    wrong(&calls(put_at(1, 4, 40, Answer::Exists(5))), misfit, 1);
     let both = given(&[
         (0, 0, 1, put_at(1, 5, 50, Answer::Done(5))),
         (0, 2, 5, put_if(Some(5), 6, 60, Answer::Done(6))),
