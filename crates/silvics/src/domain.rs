@@ -63,6 +63,7 @@ use crate::model_epoch as epoch;
 #[cfg(not(silvics_shuttle))]
 use crossbeam_epoch as epoch;
 use silvics_sync::Mutex;
+use silvics_sync::atomic::{Ordering, fence};
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::marker::PhantomData;
@@ -91,18 +92,30 @@ fn unrun(batches: &Batches) -> usize {
     Arc::strong_count(batches) - 1
 }
 
-/// Calls `flush` until the `wanted` batches have run, or until `calls` calls in a row have run none
-/// of `all` batches of the domain: guards protect the remaining ones. Batches run in the order in
-/// which they were sealed, so those that are wanted may have many others before them.
+/// Calls `flush` until the `wanted` batches have run, or until `calls` calls in a row have left no
+/// fewer of `all` batches of the domain: guards protect the remaining ones. Batches run in the
+/// order in which they were sealed, so those that are wanted may have many others before them.
+///
+/// If other threads retire objects meanwhile, some batches always wait. So there is a last call: a
+/// call runs [`RUN_AT_ONCE`] batches or more, unless guards protect them, and those that are wanted
+/// are among the first ones.
 fn settle(wanted: &Batches, all: &Batches, calls: usize, flush: impl Fn()) {
     let (mut idle, mut left) = (0, unrun(all));
-    while unrun(wanted) > 0 && idle < calls {
+    for _ in 0..left.div_ceil(RUN_AT_ONCE) + calls {
+        if unrun(wanted) == 0 || idle == calls {
+            break;
+        }
         flush();
         let now = unrun(all);
         idle = if now < left { 0 } else { idle + 1 };
         left = now;
     }
+    // A count falls by a release decrement after its batch has run, and was read relaxed.
+    fence(Ordering::Acquire);
 }
+
+/// The batches that the collector runs at a time.
+const RUN_AT_ONCE: usize = 8;
 
 /// The collectors of dropped domains whose remaining batches a guard protected.
 #[cfg(not(silvics_shuttle))]

@@ -287,7 +287,9 @@ impl<P: Placement> Memory for Blobs<P> {
 #[cfg(all(test, not(silvics_shuttle)))]
 mod tests {
     use super::*;
+    use crate::domain::BATCH_OBJECTS;
     use silvics_pool::{Pooled, Shared};
+    use silvics_sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc::channel;
 
     fn nodes<P: Placement>(domain: &Domain) -> Nodes<[u64; 4], P> {
@@ -316,7 +318,7 @@ mod tests {
         let nodes = nodes::<P>(&domain);
         let pool = Arc::downgrade(&nodes.slots);
         let reader = domain.pin();
-        retire(&nodes, &domain, 10 * crate::domain::BATCH_OBJECTS);
+        retire(&nodes, &domain, 10 * BATCH_OBJECTS);
         drop(nodes);
         domain.flush();
         let is_gone = pool.strong_count() == 0;
@@ -383,6 +385,29 @@ mod tests {
         drop(guard);
         nodes.settle();
         assert_eq!(nodes.stats()[0].live_slots, 0);
+    }
+
+    /// Other threads retire objects of the pool all the time, so some batch always waits. A flush
+    /// makes a bounded number of calls all the same: this test ends.
+    #[test]
+    fn a_flush_ends_beside_threads_that_retire() {
+        let domain = Domain::new();
+        let mut nodes = nodes::<Pooled>(&domain);
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !done.load(Ordering::Relaxed) {
+                        retire(&nodes, &domain, BATCH_OBJECTS);
+                    }
+                });
+            }
+            (0..200).for_each(|_| nodes.retired.flush_unpinned());
+            done.store(true, Ordering::Relaxed);
+        });
+        while nodes.stats()[0].live_slots > 0 {
+            nodes.settle(); // a thread that ends pins for a moment
+        }
     }
 
     /// A pool at its limit seals a small batch each time that an allocation fails. If that happens
