@@ -90,8 +90,10 @@
 //!
 //! # At a memory limit
 //! If a node cannot be allocated, buckets stay as large as they are, and no call fails. A rank then
-//! takes longer. If there is no memory for a directory at all, each rank counts all keys before its
-//! own.
+//! takes longer. If there is no memory for a directory at all, each rank tries to make one, and
+//! then counts all keys before its own: it reads the keys twice, one rank at a time. The parts of
+//! the directory that it has made before it gives up take memory meanwhile, so that an insert
+//! beside it may fail.
 //!
 //! # Complexity and footprint
 //! An update searches its bucket and reads three marks. The first update of a bucket after a rank

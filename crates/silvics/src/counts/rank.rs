@@ -49,8 +49,9 @@ impl<A: Ordered<Key: CountedKey>> Counted<A> {
         (way.count_before() as usize).saturating_add(scanned)
     }
 
-    /// The number of keys between two bounds. It reads no count of other keys, so operations on
-    /// these do not change it.
+    /// The number of keys between two bounds. If both are keys, it reads no count of other keys, so
+    /// operations on these do not change it. Without an upper bound, it is the number of all keys
+    /// less a rank: then operations below the range count, too.
     fn keys_in<'g>(&'g self, bounds: AlgorithmBounds<'g, A>, guard: &'g Guard) -> usize {
         let (from, to) = match bounds {
             (Bound::Unbounded, end) => return self.keys_to(end, guard),
