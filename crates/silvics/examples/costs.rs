@@ -1,10 +1,12 @@
-//! Measures maps that count their keys, and maps with several values for a key, beside `Map`, in
-//! turns, on one thread. It prints medians of speed ratios: more than 1 is faster than `Map`.
+//! Measures maps that count their keys, maps with several values for a key, and maps with versions,
+//! beside `Map`, in turns. It prints medians of speed ratios: more than 1 is faster than `Map`.
 //!
-//! `cargo run --release -p silvics --example costs -- [keys] [rounds]`
+//! `cargo run --release -p silvics --example costs -- [keys] [rounds] [threads]`
 
-use silvics::{CountedMap, Map, MultiMap};
+use silvics::versions::{Drawn, Retain};
+use silvics::{CountedMap, Map, MultiMap, Options, VersionedMap};
 use std::hint::black_box;
+use std::thread;
 use std::time::Instant;
 
 /// Scrambles the bits of a number, so that consecutive numbers show no pattern.
@@ -14,22 +16,48 @@ fn mixed(n: u64) -> u64 {
     n ^ (n >> 31)
 }
 
-/// The nanoseconds that a call takes.
-fn time(calls: u64, mut call: impl FnMut(u64)) -> f64 {
-    let began = Instant::now();
-    (0..calls).for_each(&mut call);
-    began.elapsed().as_nanos() as f64 / calls as f64
+/// The threads that share the calls, and who is first.
+#[derive(Clone, Copy)]
+struct Turn {
+    threads: u64,
+    plain_first: bool,
 }
 
-/// The time of a call on a plain map, and that of a call on another. They take turns in being
-/// first, since the second one finds other memory in the cache.
-fn pair(turn: bool, calls: u64, plain: impl FnMut(u64), other: impl FnMut(u64)) -> (f64, f64) {
-    if turn {
-        let other = time(calls, other);
-        return (time(calls, plain), other);
+impl Turn {
+    /// The nanoseconds that a call takes its thread.
+    fn time(self, calls: u64, call: impl Fn(u64) + Sync) -> f64 {
+        let began = Instant::now();
+        thread::scope(|scope| {
+            for first in 0..self.threads {
+                let call = &call;
+                scope.spawn(move || {
+                    (first..calls).step_by(self.threads as usize).for_each(call);
+                });
+            }
+        });
+        (began.elapsed().as_nanos() * u128::from(self.threads)) as f64 / calls as f64
     }
-    let plain = time(calls, plain);
-    (plain, time(calls, other))
+
+    /// The nanoseconds that one call takes.
+    fn once(call: impl Fn() + Sync) -> f64 {
+        Self { threads: 1, plain_first: true }.time(1, |_| call())
+    }
+
+    /// The time of a call on a plain map, and that of a call on another. They take turns in being
+    /// first, since the second one finds other memory in the cache.
+    fn pair(
+        self,
+        calls: u64,
+        plain: impl Fn(u64) + Sync,
+        other: impl Fn(u64) + Sync,
+    ) -> (f64, f64) {
+        if self.plain_first {
+            let plain = self.time(calls, plain);
+            return (plain, self.time(calls, other));
+        }
+        let other = self.time(calls, other);
+        (self.time(calls, plain), other)
+    }
 }
 
 /// Samples by the name of what they measure.
@@ -53,24 +81,24 @@ impl Samples {
 }
 
 /// Ranks, and the cost of counting.
-fn ranks(keys: u64, turn: bool, samples: &mut Samples) {
+fn ranks(keys: u64, turn: Turn, samples: &mut Samples) {
     let (counted, plain) = (CountedMap::<u64, u64>::default(), Map::<u64, u64>::new());
     let key = |n: u64| mixed(mixed(n) % keys);
     let put = |n| _ = plain.insert(mixed(n), n);
     let put_counted = |n| _ = counted.insert(mixed(n), n);
-    let (base, got) = pair(turn, keys, put, put_counted);
+    let (base, got) = turn.pair(keys, put, put_counted);
     samples.add("counted: load", base / got);
-    samples.add("counted: first rank, ms", time(1, |_| _ = black_box(counted.rank(5))) / 1e6);
+    samples.add("counted: first rank, ms", Turn::once(|| _ = black_box(counted.rank(5))) / 1e6);
     let get = |n| _ = black_box(plain.pin().get(key(n)).map(|value| *value));
     let get_counted = |n| _ = black_box(counted.pin().get(key(n)).map(|value| *value));
-    let (base, got) = pair(turn, keys, get, get_counted);
+    let (base, got) = turn.pair(keys, get, get_counted);
     samples.add("counted: lookups", base / got);
     let number = |n: u64| (mixed(n) % keys) as usize;
     let calls = keys / 4;
-    let rank = time(calls, |n| _ = black_box(counted.pin().rank(key(n))));
+    let rank = turn.time(calls, |n| _ = black_box(counted.pin().rank(key(n))));
     let nth = |n| _ = black_box(counted.pin().nth(number(n)).map(|(_, value)| *value));
-    let nth = time(calls, nth);
-    let count = time(calls, |n| {
+    let nth = turn.time(calls, nth);
+    let count = turn.time(calls, |n| {
         let (one, other) = (mixed(n), mixed(n + 1));
         black_box(counted.pin().count(one.min(other)..one.max(other)));
     });
@@ -83,10 +111,10 @@ fn ranks(keys: u64, turn: bool, samples: &mut Samples) {
     let names =
         ["counted: 5000 keys removed, inserted", "counted: half of the keys removed, inserted"];
     for (name, some) in names.into_iter().zip([few, keys / 2]) {
-        let removed = pair(turn, some, take, take_counted);
-        let inserted = pair(turn, some, put, put_counted);
+        let removed = turn.pair(some, take, take_counted);
+        let inserted = turn.pair(some, put, put_counted);
         samples.add(name, (removed.0 + inserted.0) / (removed.1 + inserted.1));
-        let after = time(1, |_| _ = black_box(counted.rank(u64::MAX)));
+        let after = Turn::once(|| _ = black_box(counted.rank(u64::MAX)));
         if some == few {
             samples.add("counted: rank after that, ns for each key", after / some as f64);
         }
@@ -97,18 +125,18 @@ fn ranks(keys: u64, turn: bool, samples: &mut Samples) {
 }
 
 /// Keys with one value, and keys with a hundred.
-fn lists(keys: u64, turn: bool, samples: &mut Samples) {
+fn lists(keys: u64, turn: Turn, samples: &mut Samples) {
     let (multi, plain) = (MultiMap::<u64, u64>::new(), Map::<u64, u64>::new());
     let key = |n: u64| mixed(mixed(n) % keys);
     let put = |n| _ = plain.insert(mixed(n), n);
-    let (base, got) = pair(turn, keys, put, |n| _ = multi.insert(mixed(n), n));
+    let (base, got) = turn.pair(keys, put, |n| _ = multi.insert(mixed(n), n));
     samples.add("one value: inserts", base / got);
     let get = |n| _ = black_box(plain.pin().get(key(n)).map(|value| *value));
     let first = |n| _ = black_box(multi.pin().first_of(key(n)).map(|value| *value));
-    let (base, got) = pair(turn, keys, get, first);
+    let (base, got) = turn.pair(keys, get, first);
     samples.add("one value: lookups", base / got);
     let take = |n| _ = plain.remove(mixed(n));
-    let (base, got) = pair(turn, keys, take, |n| _ = multi.remove(mixed(n), &n));
+    let (base, got) = turn.pair(keys, take, |n| _ = multi.remove(mixed(n), &n));
     samples.add("one value: removals", base / got);
     let (owners, values) = (keys / 100, 100);
     for value in 0..values {
@@ -125,8 +153,41 @@ fn lists(keys: u64, turn: bool, samples: &mut Samples) {
     let list = |n| {
         black_box(multi.pin().values(mixed(n) % owners).map(|value| *value).sum::<u64>());
     };
-    let (base, got) = pair(turn, keys / 10, range, list);
+    let (base, got) = turn.pair(keys / 10, range, list);
     samples.add("100 values: scans of them", base / got);
+}
+
+/// Keys with one version and with four, and values of 24 bytes, which lie behind words.
+fn versions(keys: u64, turn: Turn, samples: &mut Samples) {
+    let plain = Map::<u64, [u64; 3]>::new();
+    let all = VersionedMap::<u64, [u64; 3], Drawn>::with_options(&Options::default(), Retain::All);
+    let all = all.expect("memory for an empty map");
+    let key = |n: u64| mixed(mixed(n) % keys);
+    let (base, got) =
+        turn.pair(keys, |n| _ = plain.insert(mixed(n), [n; 3]), |n| _ = all.put(mixed(n), [n; 3]));
+    samples.add("versions: load", base / got);
+    let bytes = |bytes: usize| bytes as f64 / keys as f64;
+    samples.add("versions: more bytes for each key", bytes(all.bytes()) - bytes(plain.bytes()));
+    let get = |n| _ = black_box(plain.pin().get(key(n)).map(|value| value[0]));
+    let latest = |n| _ = black_box(all.pin().get_latest(key(n)).map(|found| found.value[0]));
+    let (base, got) = turn.pair(keys, get, latest);
+    samples.add("versions: lookups of the latest", base / got);
+    for version in 1..4 {
+        (0..keys).for_each(|n| _ = all.put(mixed(n), [version; 3]));
+    }
+    let oldest = |n| {
+        let view = all.pin();
+        let found = view.get_at(key(n), keys).ok().flatten();
+        _ = black_box(found.map(|found| found.value[0]));
+    };
+    let (base, got) = turn.pair(keys / 4, latest, oldest);
+    samples.add("versions: oldest of four beside the latest", base / got);
+    drop(all);
+    let kept = VersionedMap::<u64, [u64; 3]>::new();
+    (0..keys).for_each(|n| _ = kept.put(mixed(n), [n; 3]));
+    let over = |n| _ = plain.insert(key(n), [n; 3]);
+    let (base, got) = turn.pair(keys, over, |n| _ = kept.put(key(n), [n; 3]));
+    samples.add("versions: overwrites", base / got);
 }
 
 /// Prints the bytes for each pair, in a map with several values for a key and in a map of pairs,
@@ -156,10 +217,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1).map(|arg| arg.parse::<u64>());
     let keys = args.next().unwrap_or(Ok(1_000_000))?.max(10_000);
     let rounds = args.next().unwrap_or(Ok(7))?.max(1);
+    let threads = args.next().unwrap_or(Ok(2))?.max(1);
     let mut samples = Samples::default();
     for round in 0..rounds {
-        ranks(keys, round % 2 == 0, &mut samples);
-        lists(keys, round % 2 == 0, &mut samples);
+        let turn = Turn { threads, plain_first: round % 2 == 0 };
+        ranks(keys, turn, &mut samples);
+        lists(keys, turn, &mut samples);
+        versions(keys, turn, &mut samples);
     }
     samples.print();
     bytes();
