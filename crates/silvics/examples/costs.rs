@@ -4,7 +4,7 @@
 //! `cargo run --release -p silvics --example costs -- [keys] [rounds] [threads]`
 
 use silvics::versions::{Drawn, Retain};
-use silvics::{CountedMap, Map, MultiMap, Options, VersionedMap};
+use silvics::{CountedMap, Map, MultiMap, VersionedMap};
 use std::hint::black_box;
 use std::thread;
 use std::time::Instant;
@@ -160,7 +160,7 @@ fn lists(keys: u64, turn: Turn, samples: &mut Samples) {
 /// Keys with one version and with four, and values of 24 bytes, which lie behind words.
 fn versions(keys: u64, turn: Turn, samples: &mut Samples) {
     let plain = Map::<u64, [u64; 3]>::new();
-    let all = VersionedMap::<u64, [u64; 3], Drawn>::with_options(&Options::default(), Retain::All);
+    let all = Map::<u64, [u64; 3]>::builder().build_versioned::<Drawn>(Retain::All);
     let all = all.expect("memory for an empty map");
     let key = |n: u64| mixed(mixed(n) % keys);
     let (base, got) =

@@ -76,6 +76,7 @@ pub use range::{OwnedVersionRange, VersionRange};
 pub use snapshot::{HoldsVersions, Snapshot};
 pub use view::{Version, VersionedView};
 
+use super::builder::Builder;
 use super::kept::{Kept, Objects};
 use super::key::{DefaultIndex, Key};
 use super::outcome::OrPanic;
@@ -207,8 +208,8 @@ impl<K: Key, V: Value, C: Clock, I: MapIndex<Key = K::Form>> Default for Version
 }
 
 impl<K: Key, V: Value, C: Clock, I: MapIndex<Key = K::Form>> VersionedMap<K, V, C, I> {
-    /// An empty map with these options. Fails if what the index needs from the start cannot be
-    /// allocated.
+    /// An empty map with these options: see [`Builder::build_versioned`]. Fails if what the index
+    /// needs from the start cannot be allocated.
     pub fn with_options(options: &Options, retain: Retain) -> Result<Self, AllocError> {
         let mut options = options.clone();
         let budget = options.shared_budget();
@@ -357,6 +358,29 @@ impl<K: Key, V: Value, C: Clock, I: MapIndex<Key = K::Form>> VersionedMap<K, V, 
                 return;
             }
         }
+    }
+}
+
+impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Builder<K, V, I> {
+    /// Makes an empty [`VersionedMap`] whose versions the clock `C` numbers, and which keeps these
+    /// versions. Fails if what the index needs from the start cannot be allocated.
+    ///
+    /// ```
+    /// use silvics::versions::{Given, Retain};
+    /// use silvics::{Map, VersionedMap};
+    ///
+    /// let builder = Map::<String, u64>::builder().memory_limit(1 << 20);
+    /// let log: VersionedMap<String, u64, Given> = builder.build_versioned(Retain::All)?;
+    /// log.put("oak", 10, 1)?;
+    /// log.publish(10)?;
+    /// assert_eq!(log.snapshot().get("oak"), Some(&1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn build_versioned<C: Clock>(
+        self,
+        retain: Retain,
+    ) -> Result<VersionedMap<K, V, C, I>, AllocError> {
+        VersionedMap::with_options(&self.options, retain)
     }
 }
 
