@@ -67,9 +67,6 @@ fn all_our_indexes_are_recorded_and_checked() {
     let mut wanted = Vec::new();
     for index in catalogue["indexes"].as_array().unwrap() {
         let name = index["name"].as_str().unwrap();
-        if name == "multimap" {
-            continue; // a key with several values is no register
-        }
         let placements = strings(&index["placements"]);
         for place in placements.iter().filter(|_| !name.starts_with("peer:")) {
             wanted

@@ -27,7 +27,8 @@
 //! [`verify`] records and checks histories for any length of time. It asks no more of an index than
 //! the suite does, so you can check an index of your own with it.
 //!
-//! [`versions`] does so for maps with versions, with their snapshots and batches.
+//! [`versions`] does so for maps with versions, with their snapshots and batches, and [`lists`] for
+//! maps with several values for a key.
 //!
 //! The suite is itself tested: each index of [`broken`] has one planted mistake, and the property
 //! named beside it must refute it.
@@ -58,6 +59,8 @@ mod failure;
 pub mod history;
 mod keys;
 pub mod linearizable;
+#[cfg(not(silvics_shuttle))]
+pub mod lists;
 #[cfg(not(silvics_shuttle))]
 pub mod make;
 pub mod mapped;

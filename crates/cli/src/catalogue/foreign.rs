@@ -3,7 +3,7 @@
 
 use super::{Advice, AnyMaker, DEFAULT_VARIANT, Entry, Make, Maker, Nodes, Variant, Verify};
 use crate::contender::held::{MapValue, OurKey};
-use crate::contender::multimap::OurMultiMap;
+use crate::contender::multimap::{self, OurMultiMap};
 use crate::contender::peer::Peer;
 use crate::contender::recorded::{Recorded, verify};
 use crate::contender::skipmap::OurSkipMap;
@@ -67,16 +67,16 @@ pub(super) fn versioned() -> Entry {
 pub(super) fn multimap() -> Entry {
     let entry = entry::<OurMultiMap<[u8]>>(|types, nodes| {
         (nodes == Nodes::Pooled).then(|| match types.key {
-            KeyType::U64 => multi::<u64>(types.value),
-            KeyType::U128 => multi::<u128>(types.value),
-            KeyType::Bytes => multi::<[u8]>(types.value),
-            KeyType::String => multi::<str>(types.value),
+            KeyType::U64 => multi::<u64>(types.value, Some(multimap::verify::<u64>)),
+            KeyType::U128 => multi::<u128>(types.value, Some(multimap::verify::<u128>)),
+            KeyType::Bytes => multi::<[u8]>(types.value, Some(multimap::verify::<Vec<u8>>)),
+            KeyType::String => multi::<str>(types.value, None),
         })
     });
     Entry { name: OurMultiMap::<u64>::NAME.into(), groups: &["ours"], ..entry }
 }
 
-fn multi<K>(value: ValueType) -> AnyMaker
+fn multi<K>(value: ValueType, verify: Option<Verify>) -> AnyMaker
 where
     K: OurKey<Bench: BenchKey> + ?Sized,
     Maker<K::Bench>: Into<AnyMaker>,
@@ -87,7 +87,7 @@ where
             |options| OurMultiMap::<K, Arc<[u8]>>::with_options(options).map(Subject::of)
         }
     };
-    Maker { subject, scans: true, adapts: false, verify: None, inspect: None }.into()
+    Maker { subject, scans: true, adapts: false, verify, inspect: None }.into()
 }
 
 fn versions<K, V: MapValue>(verify: Option<Verify>) -> AnyMaker

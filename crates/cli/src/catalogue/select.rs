@@ -332,7 +332,11 @@ fn with_canary(name: &str) -> Result<Chosen, Error> {
         return Err(Error::value("--index", problem));
     };
     // The catalogue calls the maps by other names.
-    let name = if canary.index() == "versions" { "versioned" } else { canary.index() };
+    let name = match canary.index() {
+        "versions" => "versioned",
+        "multi" => "multimap",
+        index => index,
+    };
     let mut chosen = named(name, None)?.swap_remove(0);
     chosen.canary = Some(canary);
     Ok(chosen)

@@ -3,9 +3,14 @@
 use super::held::{MapValue, OurKey};
 use super::peer::Peer;
 use super::{Contender, Session, Upserts};
+use crate::interrupt;
 use silvics::map::DefaultIndex;
-use silvics::multi::{MultiView, Sorted};
+use silvics::multi::{Inserted, MultiView, Sorted};
 use silvics::{AllocError, IndexKey, MultiMap, Options, PoolStats};
+use silvics_testkit::clock::Clock;
+use silvics_testkit::lists::{Makers, multi, verify_lists};
+use silvics_testkit::verify;
+use silvics_testkit::versions::NumberedKey;
 use std::ops::Bound::{Included, Unbounded};
 
 /// A map with keys that `K` stands for and values of type `V`.
@@ -54,6 +59,15 @@ impl<K: OurKey + ?Sized, V: MapValue + Ord> Contender for OurMultiMap<K, V> {
     fn pool_stats(&self) -> Vec<PoolStats> {
         self.map.pool_stats()
     }
+}
+
+/// Records histories of maps with keys of type `K`, and checks them.
+pub fn verify<K: NumberedKey>(plan: &verify::Plan, clock: &Clock) -> verify::Report {
+    let makers = Makers {
+        sorted: &multi::<K, Sorted, DefaultIndex<K>>,
+        inserted: &multi::<K, Inserted, DefaultIndex<K>>,
+    };
+    verify_lists(plan, clock, makers, interrupt::pending_beat)
 }
 
 /// A thread's session: the map pinned.

@@ -6,7 +6,7 @@ use crate::linearizable::ordered::{EndVerb, OrderedOp};
 use crate::versions::{self, Call, Expected};
 
 /// The number of kinds.
-const KINDS: usize = 27;
+const KINDS: usize = 30;
 
 /// The number of calls of each kind. A lookup or an upsert of a batch counts as one call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,7 +14,8 @@ pub struct Kinds([u64; KINDS]);
 
 impl Kinds {
     /// The names of the kinds: those of the verbs, and `scan` for ranges and cursors. Behind them
-    /// come the calls on the ends, those on atomic ranges, and those on maps with versions.
+    /// come the calls on the ends, those on atomic ranges, those on maps with versions, and those
+    /// on maps with several values for a key.
     pub const NAMES: [&str; KINDS] = [
         "get",
         "try_insert",
@@ -43,11 +44,16 @@ impl Kinds {
         "history",
         "prune",
         "publish",
+        "remove_all",
+        "values",
+        "count",
     ];
     const SCAN: usize = 5;
     const ENDS: usize = 6;
     const RANGES: usize = 10;
     const VERSIONS: usize = 12;
+    /// The kinds of calls on lists: `insert`, `remove`, `remove_all`, `values` and `count`.
+    const LISTS: [usize; 5] = [2, 3, 27, 28, 29];
 
     /// The calls of a history.
     pub(super) fn of(history: &History) -> Self {
@@ -100,6 +106,13 @@ impl Kinds {
             };
             kinds[Self::VERSIONS + kind] += 1;
         }
+        Self(kinds)
+    }
+
+    /// The calls of a history of a map with several values for a key, by their numbers in `LISTS`.
+    pub(crate) fn of_lists(calls: impl Iterator<Item = usize>) -> Self {
+        let mut kinds = [0; KINDS];
+        calls.for_each(|call| kinds[Self::LISTS[call]] += 1);
         Self(kinds)
     }
 

@@ -408,6 +408,52 @@ pub(crate) fn caught<T>(
     (threads, result.unwrap_or_else(panicked))
 }
 
+/// Records and checks histories one after the other according to `plan`, or until `stop` returns
+/// true, which it asks before each history. `record` gets the number of a history and that of its
+/// threads, and returns also whether the map at its end is as it must be. `check` adds a history to
+/// the report, and returns its fault.
+pub(crate) fn in_sequence<H>(
+    plan: &Plan,
+    stop: impl Fn() -> bool,
+    record: impl Fn(u64, usize) -> Result<(H, Outcome), Failure>,
+    check: impl Fn(&H, &mut Report) -> Option<Wrong>,
+) -> Report {
+    let mut report = Report::default();
+    let begun = Instant::now();
+    let over = |done: u64| match plan.until {
+        Until::Histories(histories) => done >= histories,
+        Until::Elapsed(time) => begun.elapsed() >= time,
+    };
+    while !over(report.histories) && !stop() {
+        let number = match plan.numbers {
+            Numbers::All => report.histories,
+            Numbers::Only(number) => number,
+        };
+        let (threads, recorded) = caught(plan, number, |threads| record(number, threads));
+        let found = match recorded {
+            Ok((history, rests)) => {
+                report.histories += 1;
+                // The calls say more than the map at rest.
+                let rests = rests.err().map(|failure| Wrong::Other(failure.reason().to_owned()));
+                let begun = Instant::now();
+                let found = check(&history, &mut report);
+                report.checking += begun.elapsed();
+                found.or(rests)
+            }
+            Err(failure) if failure.exhausted().is_some() => {
+                report.exhausted = Some(failure);
+                break;
+            }
+            Err(failure) => Some(Wrong::Other(failure.reason().to_owned())),
+        };
+        report.found = found.map(|what| Found { history: number, threads, what });
+        if report.found.is_some() {
+            break;
+        }
+    }
+    report
+}
+
 /// Looks up every key, as one more round of the first thread.
 fn look_up_all<I: Subject + ?Sized>(
     index: &I,

@@ -2,6 +2,7 @@
 //! without a mistake must pass, and so must ours.
 
 use super::*;
+use crate::verify::Until;
 use crate::verify::Wrong as Fault;
 use silvics::versions::{Drawn, Given};
 use silvics::{BlockTree, WordTree};

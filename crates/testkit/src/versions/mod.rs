@@ -75,12 +75,11 @@ pub use subject::{NumberedKey, Numbering, Reader, Subject, versioned};
 
 use crate::clock::Clock;
 use crate::crew::together;
-use crate::verify::{self, Kinds, Numbers, Plan, Report, Until};
+use crate::verify::{self, Kinds, Plan, Report, in_sequence};
 use crate::{Failure, Outcome};
 use record::Recorder;
 use silvics::Options;
 use silvics::versions::Retain;
-use std::time::Instant;
 use traffic::{Caller, Shared};
 use written::Written;
 
@@ -135,45 +134,13 @@ pub fn verify_versions(
     makers: Makers<'_>,
     stop: impl Fn() -> bool + Sync,
 ) -> Report {
-    let mut report = Report::default();
-    let begun = Instant::now();
-    let over = |done: u64| match plan.until {
-        Until::Histories(histories) => done >= histories,
-        Until::Elapsed(time) => begun.elapsed() >= time,
-    };
-    while !over(report.histories) && !stop() {
-        let number = match plan.numbers {
-            Numbers::All => report.histories,
-            Numbers::Only(number) => number,
-        };
-        let (threads, recorded) =
-            verify::caught(plan, number, |threads| record(plan, number, clock, makers, threads));
-        let found = match recorded {
-            Ok((history, rests)) => {
-                report.histories += 1;
-                // The calls say more than the map at rest.
-                let rests = rests.err().map(|f| verify::Wrong::Other(f.reason().to_owned()));
-                check(&history, &mut report).or(rests)
-            }
-            Err(failure) if failure.exhausted().is_some() => {
-                report.exhausted = Some(failure);
-                break;
-            }
-            Err(failure) => Some(verify::Wrong::Other(failure.reason().to_owned())),
-        };
-        report.found = found.map(|what| verify::Found { history: number, threads, what });
-        if report.found.is_some() {
-            break;
-        }
-    }
-    report
+    let record = |number, threads| record(plan, number, clock, makers, threads);
+    in_sequence(plan, stop, record, check)
 }
 
 /// Checks a history, and adds it to a report. Returns its fault.
 fn check(history: &History, report: &mut Report) -> Option<verify::Wrong> {
-    let begun = Instant::now();
     let judged = judge(history);
-    report.checking += begun.elapsed();
     report.kinds.add(&Kinds::of_versions(&history.events));
     let judged = match judged {
         Ok(judged) => judged,
