@@ -37,6 +37,12 @@
 //! * D5: a batch cell is touched only by the thread that has or borrows its index (P1 of
 //!   `silvics_sync::per_thread`), or under exclusive access to the index.
 //!
+//! # Memory ordering
+//! | word | site | ordering | pairs with | why |
+//! |---|---|---|---|---|
+//! | count of batches | a batch that has run | Release | fence | it is the drop of an `Arc` |
+//! | count of batches | load | Relaxed, then a fence of Acquire | the drop | who finds that a batch has run sees what it did |
+//!
 //! # Under `--cfg silvics_shuttle`
 //! `model_epoch` replaces the collector and runs a call as soon as no guard holds it back.
 //!
@@ -110,8 +116,7 @@ fn settle(wanted: &Batches, all: &Batches, calls: usize, flush: impl Fn()) {
         idle = if now < left { 0 } else { idle + 1 };
         left = now;
     }
-    // A count falls by a release decrement after its batch has run, and was read relaxed.
-    fence(Ordering::Acquire);
+    fence(Ordering::Acquire); // see the table of orderings
 }
 
 /// The batches that the collector runs at a time.
@@ -436,5 +441,49 @@ impl Deref for Entered<'_> {
             Self::Given(guard) => guard,
             Self::Own(guard) => guard,
         }
+    }
+}
+
+#[cfg(all(test, not(any(silvics_loom, silvics_shuttle))))]
+mod tests {
+    use super::*;
+
+    /// Calls [`settle`] for a pool with 20 batches, of which `flush` may run some. Returns the
+    /// number of calls of `flush`.
+    fn calls(flush: impl FnMut(&mut Vec<Batches>, &Batches)) -> usize {
+        let batches = Batches::default();
+        let state = RefCell::new((flush, vec![Arc::clone(&batches); 20], 0));
+        settle(&batches, &batches, 8, || {
+            let (flush, waiting, calls) = &mut *state.borrow_mut();
+            *calls += 1;
+            assert!(*calls < 1000, "there is no last call");
+            flush(waiting, &batches);
+        });
+        state.into_inner().2
+    }
+
+    #[test]
+    fn a_flush_ends_when_its_batches_have_run() {
+        assert_eq!(calls(|waiting, _| waiting.truncate(waiting.len().saturating_sub(8))), 3);
+    }
+
+    #[test]
+    fn a_flush_ends_if_guards_protect_the_rest() {
+        assert_eq!(calls(|waiting, _| waiting.truncate(19)), 9);
+    }
+
+    /// In every other call a batch runs, and in the next one another thread seals one.
+    #[test]
+    fn a_flush_ends_beside_threads_that_retire() {
+        let mut runs = false;
+        let flush = |waiting: &mut Vec<Batches>, batches: &Batches| {
+            runs = !runs;
+            if runs {
+                waiting.pop();
+            } else {
+                waiting.push(Arc::clone(batches));
+            }
+        };
+        assert_eq!(calls(flush), 20_usize.div_ceil(RUN_AT_ONCE) + 8);
     }
 }

@@ -289,7 +289,6 @@ mod tests {
     use super::*;
     use crate::domain::BATCH_OBJECTS;
     use silvics_pool::{Pooled, Shared};
-    use silvics_sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc::channel;
 
     fn nodes<P: Placement>(domain: &Domain) -> Nodes<[u64; 4], P> {
@@ -385,29 +384,6 @@ mod tests {
         drop(guard);
         nodes.settle();
         assert_eq!(nodes.stats()[0].live_slots, 0);
-    }
-
-    /// Other threads retire objects of the pool all the time, so some batch always waits. A flush
-    /// makes a bounded number of calls all the same: this test ends.
-    #[test]
-    fn a_flush_ends_beside_threads_that_retire() {
-        let domain = Domain::new();
-        let mut nodes = nodes::<Pooled>(&domain);
-        let done = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            for _ in 0..2 {
-                scope.spawn(|| {
-                    while !done.load(Ordering::Relaxed) {
-                        retire(&nodes, &domain, BATCH_OBJECTS);
-                    }
-                });
-            }
-            (0..200).for_each(|_| nodes.retired.flush_unpinned());
-            done.store(true, Ordering::Relaxed);
-        });
-        while nodes.stats()[0].live_slots > 0 {
-            nodes.settle(); // a thread that ends pins for a moment
-        }
     }
 
     /// A pool at its limit seals a small batch each time that an allocation fails. If that happens

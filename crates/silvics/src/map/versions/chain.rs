@@ -105,15 +105,6 @@ impl<K: Key, V: Value, C: Clock, I: MapIndex<Key = K::Form>> VersionedMap<K, V, 
     /// The newest version from an object on with a number up to `at`, and its number.
     #[inline(always)]
     pub(super) fn find<'g>(&self, from: Node<'g, V>, at: u64) -> Option<(u64, Node<'g, V>)> {
-        match self.settle(from) {
-            Settled::Final(number) if number <= at => Some((number, from)),
-            _ => self.find_below(from, at),
-        }
-    }
-
-    /// As [`find`](Self::find), which has not found the version at once.
-    #[inline(never)]
-    fn find_below<'g>(&self, from: Node<'g, V>, at: u64) -> Option<(u64, Node<'g, V>)> {
         let mut node = from;
         loop {
             let settled = self.settle(node);
