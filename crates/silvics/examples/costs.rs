@@ -177,8 +177,8 @@ fn versions(keys: u64, turn: Turn, samples: &mut Samples) {
     }
     let oldest = |n| {
         let view = all.pin();
-        let found = view.get_at(key(n), keys).ok().flatten();
-        _ = black_box(found.map(|found| found.value[0]));
+        let found = view.get_at(key(n), keys).expect("all versions are kept");
+        _ = black_box(found.expect("each key has been put by then").value[0]);
     };
     let (base, got) = turn.pair(keys / 4, latest, oldest);
     samples.add("versions: oldest of four beside the latest", base / got);
