@@ -1,7 +1,7 @@
 //! `silvics::Map` as a contender, as its users call it.
 
 use crate::contender::held::{MapKey, MapValue, OurKey};
-use crate::contender::{Contender, Session};
+use crate::contender::{Contender, Session, visited};
 use silvics::map::{DefaultIndex, MapIndex, TryInsertError};
 use silvics::{AllocError, Domain, Guard, IndexKey, Key, Map, Options, PoolStats, ValueRef, View};
 use std::ops::Bound::{Included, Unbounded};
@@ -115,12 +115,8 @@ where
         limit: usize,
         visit: &mut impl FnMut(<K::Bench as IndexKey>::Ref<'_>, u64),
     ) -> usize {
-        let mut seen = 0;
-        for (key, value) in self.view.range((Included(K::lend(&from)), Unbounded)).take(limit) {
-            visit(K::lent(key), value.word());
-            seen += 1;
-        }
-        seen
+        let entries = self.view.range((Included(K::lend(&from)), Unbounded)).take(limit);
+        visited(entries, |key, value| visit(K::lent(key), value.word()))
     }
 
     #[inline]

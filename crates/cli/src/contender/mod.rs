@@ -82,6 +82,17 @@ pub trait Contender: Send + Sync + Sized + 'static {
     }
 }
 
+/// Visits entries, and returns their number.
+#[inline]
+pub fn visited<K, V>(entries: impl Iterator<Item = (K, V)>, mut visit: impl FnMut(K, V)) -> usize {
+    let mut seen = 0;
+    for (key, value) in entries {
+        visit(key, value);
+        seen += 1;
+    }
+    seen
+}
+
 /// A thread's session with a [`Contender`].
 pub trait Session {
     /// The contender's key type.

@@ -2,7 +2,7 @@
 
 use super::held::{MapValue, OurKey};
 use super::peer::Peer;
-use super::{Contender, Session, Upserts};
+use super::{Contender, Session, Upserts, visited};
 use crate::interrupt;
 use silvics::map::DefaultIndex;
 use silvics::multi::{Inserted, MultiView, Sorted};
@@ -110,12 +110,8 @@ impl<K: OurKey + ?Sized, V: MapValue + Ord> Session for MultiSession<'_, K, V> {
         limit: usize,
         visit: &mut impl FnMut(<K::Bench as IndexKey>::Ref<'_>, u64),
     ) -> usize {
-        let mut seen = 0;
-        for (key, value) in self.view.range((Included(K::lend(&from)), Unbounded)).take(limit) {
-            visit(K::lent(key), value.word());
-            seen += 1;
-        }
-        seen
+        let entries = self.view.range((Included(K::lend(&from)), Unbounded)).take(limit);
+        visited(entries, |key, value| visit(K::lent(key), value.word()))
     }
 
     #[inline]

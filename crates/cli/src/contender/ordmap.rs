@@ -1,7 +1,7 @@
 //! `silvics::OrdMap` as a contender, as its users call it.
 
 use crate::contender::held::{MapKey, MapValue};
-use crate::contender::{Contender, Session};
+use crate::contender::{Contender, Session, visited};
 use silvics::map::TryInsertError;
 use silvics::ord::{Compares, Natural, OnBorrowed, OrdView};
 use silvics::{AllocError, Domain, Guard, IndexKey, Options, OrdMap, PoolStats, Pooled};
@@ -117,13 +117,9 @@ impl<K: MapKey + ?Sized, V: MapValue, C: Order<K>> Session for OrdSession<'_, K,
         limit: usize,
         visit: &mut impl FnMut(<K::Bench as IndexKey>::Ref<'_>, u64),
     ) -> usize {
-        let mut seen = 0;
         let from: (_, std::ops::Bound<&K>) = (Included(K::lend(&from)), Unbounded);
-        for (key, value) in self.view.range::<K, _>(from).take(limit) {
-            visit(K::show(&key), value.word());
-            seen += 1;
-        }
-        seen
+        let entries = self.view.range::<K, _>(from).take(limit);
+        visited(entries, |key, value| visit(K::show(&key), value.word()))
     }
 
     #[inline]
