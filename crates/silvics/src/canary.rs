@@ -216,6 +216,11 @@ canaries! {
     /// A replaced block is freed at once, not retired.
     BlockFreedAtOnce "block-freed-at-once";
 
+    "lpm":
+    /// The nodes that an update of a table of prefixes replaces are freed at once, not retired. A
+    /// lookup may still read them.
+    LpmNodeFreedAtOnce "lpm-node-freed-at-once";
+
     "map":
     /// A value that was removed from the index is freed at once. A thread that holds a reference to
     /// it then reads the next value in that slot.

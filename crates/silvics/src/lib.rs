@@ -170,6 +170,8 @@ pub mod frame;
 pub mod index;
 pub mod key;
 pub mod lfca;
+#[cfg(feature = "lpm")]
+pub mod lpm;
 pub mod map;
 mod memory;
 #[cfg(silvics_shuttle)]
@@ -206,6 +208,8 @@ pub use index::{
 };
 pub use key::{AsKey, AsPrefix, IndexKey, Key};
 pub use lfca::LfcaTree;
+#[cfg(feature = "lpm")]
+pub use lpm::Lpm;
 pub use map::multi::{self, MultiMap, MultiSet};
 pub use map::ord::{self, OrdMap, OrdSet};
 pub use map::versions::{self, VersionedMap};

@@ -23,8 +23,8 @@ use std::ops::Deref;
 /// A guard of the map's domain for a call of the index. Values that are read under it stay readable
 /// for `'g`, which may be longer than the guard lives.
 #[derive(Clone, Copy)]
-pub(super) struct Pin<'g: 'c, 'c> {
-    pub(super) guard: &'c Guard,
+pub(crate) struct Pin<'g: 'c, 'c> {
+    pub(crate) guard: &'c Guard,
     lends: PhantomData<&'g ()>,
 }
 
@@ -41,7 +41,7 @@ impl<'g: 'c, 'c> Pin<'g, 'c> {
     /// # Safety
     /// Both guards are of the map's domain, and `guard` is the younger one.
     #[inline(always)]
-    pub(super) unsafe fn beside(guard: &'c Guard, _older: &'g OwnedGuard) -> Self {
+    pub(crate) unsafe fn beside(guard: &'c Guard, _older: &'g OwnedGuard) -> Self {
         Self { guard, lends: PhantomData }
     }
 }
@@ -98,7 +98,7 @@ impl<V: Value> OwnedValueGuard<'_, V> {
     /// # Safety
     /// The guard was taken before the word of the value was read, and is of the domain of a map
     /// that lives as long as the result.
-    pub(super) unsafe fn new(value: ValueRef<'_, V>, guard: OwnedGuard) -> Self {
+    pub(crate) unsafe fn new(value: ValueRef<'_, V>, guard: OwnedGuard) -> Self {
         // SAFETY: the caller's promise; the guard lives as long as the value.
         Self { value: unsafe { value.lengthen() }, _guard: guard }
     }
@@ -132,14 +132,14 @@ impl<V: Value + PartialEq> PartialEq<V> for OwnedValueGuard<'_, V> {
 }
 
 /// The guard of a call, which [`Lent::hold`] moves out or drops.
-pub(super) type GuardPlace<'a> = &'a mut ManuallyDrop<Guard>;
+pub(crate) type GuardPlace<'a> = &'a mut ManuallyDrop<Guard>;
 
 /// A result that may have a value, which borrows a map for `'m`.
 ///
 /// # Safety
 /// [`Lent::hold`] gives each value of the result that borrows the map a guard that was taken before
 /// the value was read: the guard of the call, or one that the result carries along.
-pub(super) unsafe trait Lent<'m, V: Value> {
+pub(crate) unsafe trait Lent<'m, V: Value> {
     /// The result with a guard for its value.
     type Held;
 
@@ -157,7 +157,7 @@ pub(super) unsafe trait Lent<'m, V: Value> {
 /// # Safety
 /// The caller does not use the guard any more.
 #[inline(always)]
-unsafe fn without_value<R>(guard: GuardPlace<'_>, result: R) -> R {
+pub(crate) unsafe fn without_value<R>(guard: GuardPlace<'_>, result: R) -> R {
     // SAFETY: the caller's promise.
     unsafe { ManuallyDrop::drop(guard) };
     result
@@ -343,7 +343,7 @@ unsafe fn under<'m, R>(guard: GuardPlace<'_>, call: impl FnOnce(Pin<'m, '_>) -> 
 }
 
 /// A map with values `V`, whose methods pin for one call each.
-pub(super) trait Lends<V: Value> {
+pub(crate) trait Lends<V: Value> {
     /// Its domain.
     fn domain(&self) -> &Domain;
 

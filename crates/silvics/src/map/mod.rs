@@ -49,12 +49,12 @@ mod cursor;
 pub(crate) mod kept;
 pub(crate) mod key;
 mod keyed;
-mod lend;
+pub(crate) mod lend;
 pub mod multi;
 mod one_shot;
 mod ops;
 pub mod ord;
-mod outcome;
+pub(crate) mod outcome;
 mod owned;
 mod owned_range;
 #[cfg(feature = "rayon")]

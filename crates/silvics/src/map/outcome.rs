@@ -211,7 +211,7 @@ pub(super) fn is_shortage(error: AllocError) -> bool {
 }
 
 /// An error after which a call may be repeated once removed entries are freed.
-pub(super) trait Repeatable: Sized {
+pub(crate) trait Repeatable: Sized {
     /// The argument that the error returns.
     type Argument;
 

@@ -55,7 +55,7 @@ pub(crate) fn inline<V: 'static>() -> bool {
 
 /// The word of a value whose type is [`inline`].
 #[inline(always)]
-pub(super) fn word_of<V: 'static>(value: V) -> u64 {
+pub(crate) fn word_of<V: 'static>(value: V) -> u64 {
     assert!(inline::<V>());
     let mut word = 0;
     // SAFETY: no type of the list is larger than a word or has a greater alignment.
@@ -69,7 +69,7 @@ pub(super) fn word_of<V: 'static>(value: V) -> u64 {
 /// The type of the value is [`inline`], and the word was read in the index of a map with values of
 /// this type.
 #[inline(always)]
-pub(super) unsafe fn inlined<V: 'static>(word: &u64) -> &V {
+pub(crate) unsafe fn inlined<V: 'static>(word: &u64) -> &V {
     debug_assert!(inline::<V>());
     // SAFETY: `word_of` wrote a `V` into this word.
     unsafe { &*from_ref(word).cast() }
