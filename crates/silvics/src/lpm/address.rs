@@ -43,6 +43,9 @@ pub(super) trait Address: Copy + Eq + Ord + Debug + Send + Sync + 'static {
     /// The number of leading bits that two addresses share.
     fn common(self, other: Self) -> u8;
 
+    /// Whether the address begins with this path of `depth` bits.
+    fn is_on(self, path: [u64; 2], depth: u8) -> bool;
+
     /// The address with a digit of a node of this depth, whose bits are zero.
     fn with_digit(self, depth: u8, digit: usize) -> Self;
 
@@ -57,14 +60,26 @@ pub(super) trait Address: Copy + Eq + Ord + Debug + Send + Sync + 'static {
 }
 
 macro_rules! address {
-    ($type:ty, $bits:literal, $skips:literal, $net:ident, $address:ident) => {
+    ($type:ty, $bits:literal, $skips:literal, $net:ident, $address:ident, $half:ident) => {
         impl Address for $type {
             const SKIPS: bool = $skips;
 
             #[inline(always)]
             fn digit(self, depth: u8) -> usize {
                 let stride = stride(depth);
-                (self >> ($bits - depth - stride)) as usize & ((1 << stride) - 1)
+                let (half, end) = $half(self, depth);
+                (half >> (end - depth - stride)) as usize & ((1 << stride) - 1)
+            }
+
+            #[inline(always)]
+            fn is_on(self, [high, low]: [u64; 2], depth: u8) -> bool {
+                let own = self.to_path();
+                let differs = (own[0] ^ high, own[1] ^ low);
+                if depth <= 64 {
+                    differs.0.checked_shr(u32::from(64 - depth)).unwrap_or(0) == 0
+                } else {
+                    differs.0 == 0 && differs.1 >> (128 - depth) == 0
+                }
             }
 
             #[inline(always)]
@@ -102,8 +117,20 @@ macro_rules! address {
     };
 }
 
-address!(u32, 32, false, Ipv4Net, Ipv4Addr);
-address!(u128, 128, true, Ipv6Net, Ipv6Addr);
+/// The half of an address in which the digit at a depth is, and the depth at which the half ends.
+/// No digit crosses the middle, and shifts of 64 bits are faster than those of 128.
+#[inline(always)]
+const fn half_of_v6(address: u128, depth: u8) -> (u64, u8) {
+    if depth < 64 { ((address >> 64) as u64, 64) } else { (address as u64, 128) }
+}
+
+#[inline(always)]
+const fn all_of_v4(address: u32, _depth: u8) -> (u64, u8) {
+    (address as u64, 32)
+}
+
+address!(u32, 32, false, Ipv4Net, Ipv4Addr, all_of_v4);
+address!(u128, 128, true, Ipv6Net, Ipv6Addr, half_of_v6);
 
 /// An address or a prefix of either family.
 #[derive(Clone, Copy)]

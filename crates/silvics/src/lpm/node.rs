@@ -292,18 +292,22 @@ impl<'g, A: Address> Node<'g, A> {
         1 << stride(self.depth())
     }
 
-    /// The address up to the depth. Only nodes of IPv6 have it.
     #[inline(always)]
-    pub(super) fn path(self) -> A {
+    fn raw_path(self) -> [u64; 2] {
         debug_assert!(A::SKIPS);
         // SAFETY: `new`: the node is readable, and has a path in a family that skips.
-        A::from_path(unsafe { self.base().add(16).cast::<[u64; 2]>().read() })
+        unsafe { self.base().add(16).cast::<[u64; 2]>().read() }
+    }
+
+    /// The address up to the depth. Only nodes of IPv6 have it.
+    pub(super) fn path(self) -> A {
+        A::from_path(self.raw_path())
     }
 
     /// Whether the address leads to this node, given that it leads to its slot.
     #[inline(always)]
     pub(super) fn is_on_path(self, address: A, depth: u8) -> bool {
-        !A::SKIPS || self.path().common(address) >= depth
+        !A::SKIPS || address.is_on(self.raw_path(), depth)
     }
 
     #[inline(always)]
@@ -316,8 +320,8 @@ impl<'g, A: Address> Node<'g, A> {
     #[inline(always)]
     fn run(self, slot: usize, count: impl Count) -> usize {
         let group = slot / 64;
-        // SAFETY: `new`: the node is readable, and a packed one has a word of `starts` for each 64
-        // of its 256 slots.
+        // SAFETY: `new`: the node is readable. A packed one has a word of `starts` for each 64 of
+        // its 256 slots. A wide one has 16 words there, or more.
         let starts = unsafe { self.base().add(head(A::SKIPS)).cast::<u64>().add(group).read() };
         let upto = starts & (u64::MAX >> (63 - slot % 64));
         self.meta().rank(group) + count.ones(upto)
@@ -329,6 +333,24 @@ impl<'g, A: Address> Node<'g, A> {
         debug_assert!(slot < self.slots());
         let at = if self.word.is_wide() { slot } else { self.run(slot, count) };
         self.words().wrapping_add(at)
+    }
+
+    /// The place of the word of a slot in a wide node.
+    #[inline(always)]
+    pub(super) fn place_if_wide(self, slot: usize) -> *const u64 {
+        debug_assert!(slot < self.slots() && self.word.is_wide());
+        self.base().wrapping_add(head(A::SKIPS) + 8 * slot).cast()
+    }
+
+    /// The place of the word of a slot, found without a branch that depends on the form of the
+    /// node. For batches, which do not wait for the first line of the node.
+    #[inline(always)]
+    pub(super) fn place_in_batch(self, slot: usize, count: impl Count) -> *const u64 {
+        debug_assert!(slot < self.slots());
+        // A wide node has 16 words or more at the place of `starts`, so they can be read, too.
+        let run = self.run(slot, count);
+        let (at, starts) = if self.word.is_wide() { (slot, 0) } else { (run, STARTS) };
+        self.base().wrapping_add(head(A::SKIPS) + starts + 8 * at).cast()
     }
 
     /// The word of a slot.
