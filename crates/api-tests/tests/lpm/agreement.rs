@@ -154,7 +154,7 @@ fn run<V: Numbered>(steps: &[Step]) {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: if cfg!(miri) { 2 } else { 48 }, failure_persistence: None, ..ProptestConfig::default()
+        cases: if cfg!(miri) { 2 } else { 16 }, failure_persistence: None, ..ProptestConfig::default()
     })]
 
     #[test]
