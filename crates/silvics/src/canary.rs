@@ -13,12 +13,12 @@ use silvics_sync::model::Setting;
 
 /// Declares the canaries of each index.
 macro_rules! canaries {
-    ($($index:literal: $($(#[doc = $doc:literal])* $canary:ident $name:literal;)*)*) => {
+    ($($index:literal: $($(#[$meta:meta])* $canary:ident $name:literal;)*)*) => {
         /// A mistake that can be switched on.
         #[non_exhaustive]
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Canary {
-            $($($(#[doc = $doc])* $canary,)*)*
+            $($($(#[$meta])* $canary,)*)*
         }
 
         #[cfg(feature = "canaries")]
@@ -219,7 +219,12 @@ canaries! {
     "lpm":
     /// The nodes that an update of a table of prefixes replaces are freed at once, not retired. A
     /// lookup may still read them.
+    #[cfg_attr(not(feature = "lpm"), allow(dead_code))] // its module is absent
     LpmNodeFreedAtOnce "lpm-node-freed-at-once";
+    /// A writer of a table of prefixes reads the root before it has the lock. The update of another
+    /// writer is lost.
+    #[cfg_attr(not(feature = "lpm"), allow(dead_code))] // its module is absent
+    LpmRootReadEarly "lpm-root-read-early";
 
     "map":
     /// A value that was removed from the index is freed at once. A thread that holds a reference to

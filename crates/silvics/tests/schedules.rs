@@ -281,6 +281,15 @@ fn multi() {
     }
 }
 
+/// A table of IP prefixes, in programs of its own.
+#[cfg(feature = "lpm")]
+#[test]
+fn lpm() {
+    for program in scenarios::LPM {
+        explore_program("lpm", *program, SCHEDULES);
+    }
+}
+
 /// Keys have slots of their own, and route nodes have some of them.
 #[test]
 fn ordmap() {

@@ -61,9 +61,9 @@ impl<A: Address> Snapshot<'_, A> {
             Lane { address, word, best, place: std::ptr::null() }
         });
         let (mut open, mut left, mut depth) = ([0_u8; GROUP], 0, 8);
-        for at in 0..GROUP {
-            open[left % GROUP] = at as u8;
-            left += usize::from(lanes[at].word.is_child());
+        for (at, lane) in (0..).zip(&lanes) {
+            open[left % GROUP] = at;
+            left += usize::from(lane.word.is_child());
         }
         while left > 0 {
             let mut inside = 0;

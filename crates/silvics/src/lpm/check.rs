@@ -27,8 +27,8 @@ pub(super) fn check<A: Address>(
 }
 
 /// Verifies a node in a slot that ends at `end`, and what is below it.
-fn below<'g, A: Address>(
-    node: Node<'g, A>,
+fn below<A: Address>(
+    node: Node<'_, A>,
     address: A,
     end: u8,
     see: &mut dyn FnMut(Placed),

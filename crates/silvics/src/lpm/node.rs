@@ -16,6 +16,7 @@ use super::address::{Address, MOST, stride};
 use super::count::{Count, Portable};
 use super::word::Word;
 use silvics_layout::{Field, NodeLayout};
+use silvics_sync::model::touch;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
@@ -56,7 +57,7 @@ pub(super) struct Meta(u64);
 
 impl Meta {
     pub(super) fn new(ranks: [u8; 4], words: usize, hidden: usize, depth: u8) -> Self {
-        debug_assert!(words <= MOST && hidden <= u8::MAX as usize && ranks[0] == 0);
+        debug_assert!(words <= MOST && u8::try_from(hidden).is_ok() && ranks[0] == 0);
         let ranks = u64::from(u32::from_le_bytes(ranks));
         Self(ranks | (words as u64) << 32 | (hidden as u64) << 48 | u64::from(depth) << 56)
     }
@@ -136,12 +137,13 @@ fn starts_of(slots: &[Word]) -> ([u64; 4], usize) {
 /// The first start behind a slot.
 fn next_start(starts: &[u64; 4], slot: usize) -> usize {
     let from = slot + 1;
-    for group in from / 64..4 {
-        let passed = if group == from / 64 { from % 64 } else { 0 };
-        let left = starts[group] >> passed << passed;
+    let mut passed = from % 64;
+    for (group, starts) in starts.iter().enumerate().skip(from / 64) {
+        let left = starts >> passed << passed;
         if left != 0 {
             return 64 * group + left.trailing_zeros() as usize;
         }
+        passed = 0;
     }
     MOST
 }
@@ -246,6 +248,7 @@ impl<'g, A: Address> Node<'g, A> {
     #[inline(always)]
     pub(super) unsafe fn new(word: Word) -> Self {
         debug_assert!(word.is_child() && word.is_v6() == A::SKIPS);
+        touch(word.node()); // so that a model sees the reads of the node
         Self { word, lives: PhantomData }
     }
 
@@ -264,6 +267,7 @@ impl<'g, A: Address> Node<'g, A> {
     /// # Safety
     /// The word was read in this node.
     #[inline(always)]
+    #[allow(clippy::unused_self)] // it says how long the child lives
     pub(super) unsafe fn child(self, word: Word) -> Option<Node<'g, A>> {
         // SAFETY: N2: a child of a node that is not freed during `'g` is not freed either.
         word.is_child().then(|| unsafe { Node::new(word) })

@@ -224,6 +224,7 @@ impl<'g, V: Value> Match<'g, V> {
 }
 
 /// A walk in either family, or over both.
+#[allow(clippy::large_enum_variant)] // a walk allocates nothing
 pub(super) enum Walk<'g> {
     Covered(Option<Covered<'g, u32>>, Option<Covered<'g, u128>>),
     Covering4(Covering<'g, u32>),

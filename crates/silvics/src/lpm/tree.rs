@@ -74,6 +74,7 @@ impl<'g, A: Address> Snapshot<'g, A> {
     /// # Safety
     /// The word is the root or was read in a node of this tree.
     #[inline(always)]
+    #[allow(clippy::unused_self)] // it says how long the node lives
     pub(super) unsafe fn node(self, word: Word) -> Option<Node<'g, A>> {
         // SAFETY: N2: what was reachable when the root was read is not freed during `'g`.
         word.is_child().then(|| unsafe { Node::new(word) })

@@ -237,8 +237,9 @@ impl<A: Address> Tree<A> {
         objects: &Objects<P>,
         guard: &Guard,
     ) -> Result<Option<Word>, AllocError> {
+        let early = planted(Canary::LpmRootReadEarly).then(|| self.current(guard));
         let _writer = self.writer.lock();
-        let snapshot = self.current(guard);
+        let snapshot = early.unwrap_or_else(|| self.current(guard));
         let mut edit = Edit::new(objects, guard);
         let (mut word, mut end, home) = (snapshot.root(), 0, home(leaf.len()));
         let mut path = Path::new();
@@ -276,12 +277,12 @@ impl<A: Address> Tree<A> {
     ) -> Result<Option<Word>, AllocError> {
         let _writer = self.writer.lock();
         let snapshot = self.current(guard);
-        let (mut word, mut path) = (snapshot.root(), Path::new());
         let Some(home) = snapshot.home(net, len) else { return Ok(None) };
-        // SAFETY: the words are the root, and words that were read in nodes of the tree.
-        while let Some(node) =
-            unsafe { snapshot.node(word) }.filter(|node| node.word() != home.word())
-        {
+        let (mut word, mut path) = (snapshot.root(), Path::new());
+        while word != home.word() {
+            // SAFETY: the words are the root, and words that were read in nodes of the tree. They
+            // lead to the home.
+            let Some(node) = (unsafe { snapshot.node(word) }) else { return Ok(None) };
             let slot = net.digit(node.depth());
             path.push(node, slot);
             word = node.slot(slot, Portable);

@@ -9,6 +9,8 @@ mod external;
 mod lists;
 mod lock_free;
 mod locked;
+#[cfg(feature = "lpm")]
+mod lpm;
 mod multi;
 mod radix;
 mod versions;
@@ -24,6 +26,8 @@ pub(crate) use external::{CHAINS, FLAGS, LOCKED_EDGES, PROMOTIONS};
 pub(crate) use lists::{SCANS, TOWERS};
 pub(crate) use lock_free::{LATE_HELPERS, RELOCATIONS, RESERVATIONS, SUCCESSIONS};
 pub(crate) use locked::{COPIES, ORDERINGS, ROTATIONS, TURNS};
+#[cfg(feature = "lpm")]
+pub(crate) use lpm::LPM;
 pub(crate) use multi::MULTI;
 pub(crate) use radix::{ENDS, HOT, NODES, ROOTS, reorganizing};
 pub(crate) use versions::VERSIONS;
