@@ -41,7 +41,7 @@ fn network(customer: u16) -> IpNet {
     IpNet::V4(Ipv4Net::new_assert(address, 24))
 }
 
-/// What the forwarding thread has counted.
+/// The counts of the forwarding thread.
 #[derive(Default)]
 struct Forwarded {
     upstream: u64,
@@ -75,7 +75,7 @@ fn forward(routes: &Lpm<Hop>, done: &AtomicBool) -> Forwarded {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // What a configuration file says is checked: `10.0.0.1/8` would be refused.
+    // Prefixes of a configuration file are checked: `10.0.0.1/8` would be refused.
     let all = parse_prefix("10.0.0.0/8")?;
     let routes: Lpm<Hop> = Lpm::new();
     routes.insert(all, Hop::Upstream)?;

@@ -132,6 +132,7 @@
 //! | ranks, counts of ranges | [`map::Builder::counted`] | counts of neighbouring keys beside the index |
 //! | several values for a key | [`MultiMap`], [`MultiSet`] | a list of values behind the key, read atomically |
 //! | an ordered set | [`Set`] | a map without values |
+//! | IP prefixes, longest-prefix match | `Lpm`, with the feature `lpm` | nodes that split 8 bits and never change |
 //! | 8-byte words under keys, with explicit guards | an [`OrderedIndex`] | no memory for values |
 //!
 //! The table of [`key`] says which key types are integers in the index. The defaults were chosen by
@@ -145,6 +146,7 @@
 //! | `derive` | no | `#[derive(Key)]` for structs and enums |
 //! | `serde` | no | `Serialize` and `Deserialize` of maps and sets |
 //! | `bytes` | no | keys of type `bytes::Bytes` |
+//! | `lpm` | no | `Lpm`: tables of IP prefixes with longest-prefix match |
 //! | `uuid` | no | keys of type `uuid::Uuid` |
 //! | `rayon` | no | `par_iter` and `par_range` of [`Map::pin_owned`]; maps and sets `collect` parallel iterators |
 
@@ -240,6 +242,11 @@ struct Migration;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/ranks.md")]
 struct Ranks;
+
+/// The examples of the page about tables of IP prefixes.
+#[cfg(all(doctest, feature = "lpm"))]
+#[doc = include_str!("../../../docs/lpm.md")]
+struct LongestPrefixMatch;
 
 /// The examples of the page about maps with several values for a key.
 #[cfg(doctest)]

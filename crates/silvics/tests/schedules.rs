@@ -257,36 +257,14 @@ fn lfca_tree() {
     explore_all::<LfcaTree<u128, Model>>("lfca-tree-u128", &[COMMON, SCANS], scans);
 }
 
-/// An index that counts its keys, in programs of its own.
+/// An index that counts its keys, maps with versions and with several values for each key, and a
+/// table of IP prefixes, in programs of their own.
 #[test]
-fn counts() {
-    for program in COUNTS {
-        explore_program("counts", *program, SCHEDULES);
-    }
-}
-
-/// A map with versions, in programs of its own.
-#[test]
-fn versions() {
-    for program in VERSIONS {
-        explore_program("versions", *program, SCHEDULES);
-    }
-}
-
-/// A map with several values for each key, in programs of its own.
-#[test]
-fn multi() {
-    for program in MULTI {
-        explore_program("multi", *program, SCHEDULES);
-    }
-}
-
-/// A table of IP prefixes, in programs of its own.
-#[cfg(feature = "lpm")]
-#[test]
-fn lpm() {
-    for program in scenarios::LPM {
-        explore_program("lpm", *program, SCHEDULES);
+fn programs() {
+    #[cfg(feature = "lpm")]
+    scenarios::LPM.iter().for_each(|program| explore_program("lpm", *program, SCHEDULES));
+    for (index, programs) in [("counts", COUNTS), ("versions", VERSIONS), ("multi", MULTI)] {
+        programs.iter().for_each(|program| explore_program(index, *program, SCHEDULES));
     }
 }
 

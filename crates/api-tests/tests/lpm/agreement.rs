@@ -291,7 +291,7 @@ fn batches_of_all_lengths_agree() {
     }
 }
 
-/// What is no prefix is refused in one sentence, and changes nothing.
+/// A wrong prefix is refused in one sentence, and changes nothing.
 #[test]
 fn wrong_prefixes_are_refused() {
     for text in ["", "10.0.0.0", "10.0.0.0/33", "10.0.0/8", "::/129", "x/8", "10.0.0.0/8 "] {

@@ -1,9 +1,9 @@
 //! Batches of lookups, whose cache misses overlap.
 //!
-//! A group of addresses goes down the tree step by step: one pass over the group finds the places of
-//! the words in the nodes that the addresses have come to, and prefetches them; the next pass reads
-//! the words, and prefetches the nodes that these lead to. An address that has come to a leaf leaves
-//! the group. The passes have no branch that depends on an address, except at their end.
+//! A group of addresses goes down the tree step by step: one pass over the group finds the places
+//! of the words in the nodes that the addresses have come to, and prefetches them; the next pass
+//! reads the words, and prefetches the nodes that these lead to. An address that has come to a leaf
+//! leaves the group. The passes have no branch that depends on an address, except at their end.
 
 use super::address::{Address, stride};
 use super::count::Count;

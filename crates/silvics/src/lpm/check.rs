@@ -63,8 +63,8 @@ fn below<A: Address>(
     Ok(prefixes)
 }
 
-/// Verifies that each slot shows the longest prefix of the node that covers it, and that exactly the
-/// others are hidden. Returns the number of prefixes.
+/// Verifies that each slot shows the longest prefix of the node that covers it, and that exactly
+/// the others are hidden. Returns the number of prefixes.
 fn shown_as_longest<A: Address>(
     node: Node<'_, A>,
     at: &dyn Fn() -> String,

@@ -22,8 +22,8 @@
 //!
 //! # Departures
 //! 1. **Nodes never change, and each update stores one word**: the root. So a reader has the whole
-//!    table as it was at one moment, and a batch or a walk has, too. Poptrie changes nodes in place,
-//!    and its updates are atomic for each node only.
+//!    table as it was at one moment, and a batch or a walk has, too. Poptrie changes nodes in
+//!    place, and its updates are atomic for each node only.
 //! 2. **Leaves are not pushed down** into other nodes: a slot shows the longest prefix of its own
 //!    node, and a child has a copy of the leaf that its slot would show. A lookup keeps the last
 //!    leaf on its way. So the update of a short prefix costs copies of at most 256 children, and
@@ -33,17 +33,17 @@
 //! 4. **There is no list of prefixes beside the tree.** A prefix that some slot shows can be read
 //!    off the slot. Only a prefix that longer ones cover entirely is in a list, that of its node
 //!    (`plan.rs`). The next shorter prefix, which takes a removed one's place, is found there, too.
-//! 5. **The two uppermost levels are small**, since each update copies them: 16 words each. An array
-//!    of 2^16 or 2^18 words, as poptrie has, would save a lookup two loads from the first-level
-//!    cache.
+//! 5. **The two uppermost levels are small**, since each update copies them: 16 words each. An
+//!    array of 2^16 or 2^18 words, as poptrie has, would save a lookup two loads from the
+//!    first-level cache.
 //! 6. A packed node has one sequence of words, for leaves and children, and one bitmap. If it has
 //!    160 runs or more, it is wide: a word for each slot, and no bitmap.
 //!
 //! # Invariants
 //! * N1: A node does not change after the store of the root that publishes it.
-//! * N2: What can be reached from a root stays readable while a guard lives that was taken before
-//!   the root was read: a node is retired only after the store of a root from which it cannot be
-//!   reached.
+//! * N2: Nodes that can be reached from a root stay readable while a guard lives that was taken
+//!   before the root was read: a node is retired only after the store of a root from which it cannot
+//!   be reached.
 //! * N3: A child is at the depth at which its slot ends, or deeper in IPv6; its path begins with
 //!   that of the slot.
 //! * N4: A node has one link, and is retired or freed once: by the update that has replaced it, or
@@ -67,8 +67,8 @@
 //!
 //! # Linearization points
 //! `lookup`, `get`, each lookup of `get_many`, `iter`, `covered` and `covering`: the load of the
-//! root. `insert` and `remove`: the store of the root; `remove` of an absent prefix: its load, under
-//! the lock.
+//! root. `insert` and `remove`: the store of the root; `remove` of an absent prefix: its load,
+//! under the lock.
 //!
 //! # Progress and reclamation
 //! Readers are wait-free: a lookup reads at most 5 nodes in IPv4, and 17 in IPv6, and repeats
@@ -124,8 +124,8 @@ use walk::Covered;
 
 /// A concurrent table of IP prefixes with longest-prefix match.
 ///
-/// It has prefixes of both families ([`IpNet`](ipnet::IpNet)) and a value for each. A lookup returns
-/// the longest prefix that contains an address.
+/// It has prefixes of both families ([`IpNet`](ipnet::IpNet)) and a value for each. A lookup
+/// returns the longest prefix that contains an address.
 ///
 /// * Values have any type that threads can share. Numbers of at most four bytes are part of the
 ///   table; others have a slot each, and one address for their life in the table.
@@ -157,8 +157,8 @@ use walk::Covered;
 /// deadlock.
 ///
 /// # Memory
-/// [`Lpm::bytes`] is exact, and [`Options::memory_limit`] limits it. At the limit, an update returns
-/// an error, and the table is unchanged.
+/// [`Lpm::bytes`] is exact, and [`Options::memory_limit`] limits it. At the limit, an update
+/// returns an error, and the table is unchanged.
 pub struct Lpm<V: Value, P: Placement = Pooled> {
     v4: Tree<u32>,
     v6: Tree<u128>,
@@ -169,8 +169,8 @@ pub struct Lpm<V: Value, P: Placement = Pooled> {
 }
 
 // Implemented by hand: the auto traits would recurse for a table whose value type contains the
-// table.
-// SAFETY: nodes are plain memory, which any thread may free; values are `Send`; the domain is `Send`.
+// table. SAFETY: nodes are plain memory, which any thread may free; values are `Send`; the domain
+// is `Send`.
 unsafe impl<V: Value, P: Placement> Send for Lpm<V, P> {}
 // SAFETY: the root is atomic, nodes that it leads to do not change (N1), and values are `Sync`.
 unsafe impl<V: Value, P: Placement> Sync for Lpm<V, P> {}

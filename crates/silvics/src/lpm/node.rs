@@ -400,7 +400,8 @@ impl<'g, A: Address> Node<'g, A> {
     pub(super) fn hidden(self) -> impl Iterator<Item = Hidden> {
         let words = self.meta().words();
         (0..self.meta().hidden()).map(move |at| {
-            // SAFETY: `new`: the node is readable, and has as many hidden prefixes behind its words.
+            // SAFETY: `new`: the node is readable, and has as many hidden prefixes behind its
+            // words.
             Hidden(unsafe { self.words().add(words + at).read() })
         })
     }

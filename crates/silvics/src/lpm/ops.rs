@@ -18,7 +18,7 @@ use silvics_pool::Placement;
 use std::net::IpAddr;
 use std::num::NonZeroU8;
 
-/// What a lookup returns: the prefix and its value.
+/// The result of a lookup: the prefix and its value.
 type Entry<'g, V> = (IpNet, ValueRef<'g, V>);
 
 impl<V: Value, P: Placement> Lpm<V, P> {

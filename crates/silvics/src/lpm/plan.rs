@@ -19,7 +19,7 @@ pub(super) struct Plan<'g, A> {
     pub(super) path: A,
     pub(super) inherited: Word,
     slots: [Word; MOST],
-    /// What the children in slots inherit from now on, as far as it changes.
+    /// The leaves that children in slots inherit from now on, as far as they change.
     inherits: [Word; MOST],
     changed: [u64; MOST / 64],
     hidden: [Hidden; MOST_HIDDEN],
@@ -186,8 +186,8 @@ impl<'g, A: Address> Plan<'g, A> {
         None
     }
 
-    /// Removes a prefix, and returns the leaf that it had. The next shorter prefix of the node takes
-    /// its place.
+    /// Removes a prefix, and returns the leaf that it had. The next shorter prefix of the node
+    /// takes its place.
     pub(super) fn remove(&mut self, slot: usize, len: u8) -> Option<Word> {
         let behind = len - self.depth;
         let Some(old) = self.find_shown(slot, behind) else {

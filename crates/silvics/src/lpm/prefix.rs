@@ -67,7 +67,7 @@ pub(super) fn network(net: IpNet) -> Result<IpNet, PrefixError> {
 pub enum InsertError<V> {
     /// The prefix is none.
     Prefix {
-        /// What is wrong with it.
+        /// The mistake.
         error: PrefixError,
         /// The value that was to be inserted.
         value: V,

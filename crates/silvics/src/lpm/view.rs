@@ -1,4 +1,4 @@
-//! A table with its domain pinned, what it returns, and the methods of the table itself.
+//! A table with its domain pinned, its results, and the methods of the table itself.
 
 use super::Lpm;
 use super::ops::Walk;
@@ -128,15 +128,15 @@ impl<'m, V: Value, P: Placement> LpmView<'m, V, P> {
     /// All prefixes in order: IPv4 first, then by address, and a shorter prefix before the longer
     /// ones in it.
     ///
-    /// The prefixes of each family are those of one moment, when `iter` is called.
+    /// `iter` takes a snapshot of each family, and returns the prefixes of the snapshots.
     pub fn iter(&self) -> Prefixes<'_, V, P> {
         Prefixes::new(Walk::all(self.table, &self.guard))
     }
 
-    /// The prefixes inside this one, itself included, in the order of [`LpmView::iter`]. Bits behind
-    /// its length are ignored.
+    /// The prefixes inside this one, itself included, in the order of [`LpmView::iter`]. Bits
+    /// behind its length are ignored.
     ///
-    /// The result is that of one moment, when the method is called.
+    /// The method takes a snapshot, and returns the prefixes of the snapshot.
     ///
     /// ```
     /// # use silvics::Lpm;
@@ -158,7 +158,7 @@ impl<'m, V: Value, P: Placement> LpmView<'m, V, P> {
     /// The prefixes that contain this one, itself included, from the shortest one on. Bits behind
     /// its length are ignored.
     ///
-    /// The result is that of one moment, when the method is called.
+    /// The method takes a snapshot, and returns the prefixes of the snapshot.
     pub fn covering(&self, prefix: IpNet) -> Prefixes<'_, V, P> {
         Prefixes::new(Walk::covering(self.table, prefix, &self.guard))
     }

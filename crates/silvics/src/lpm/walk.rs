@@ -155,8 +155,8 @@ impl<'g, A: Address> Covering<'g, A> {
         walk
     }
 
-    /// Goes on in a node, if it is on the path and has prefixes that are short enough. Only the root
-    /// has one whose length is the depth.
+    /// Goes on in a node, if it is on the path and has prefixes that are short enough. Only the
+    /// root has one whose length is the depth.
     fn enter(&mut self, node: Option<Node<'g, A>>) {
         let leads = |node: &Node<'g, A>| {
             let depth = node.depth();
