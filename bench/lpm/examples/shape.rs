@@ -1,23 +1,42 @@
+//! Prints the nodes and the memory of `silvics::Lpm` with real tables.
+//!
+//! ```sh
+//! cargo run --release --example shape
+//! ```
+
+#[allow(dead_code)] // an example draws no addresses
 #[path = "../src/tables.rs"]
-#[allow(dead_code)]
 mod tables;
+
 use silvics::Lpm;
-fn main() {
-    for source in [tables::Source::Bart, tables::Source::Iptrie] {
-        let all = tables::load(source).unwrap();
-        println!("{:?}: first {:?}", source, &all[..2]);
-        for four in [true, false] {
-            let mut t: Lpm<u32> = Lpm::new();
-            let mut n = 0;
-            let start = std::time::Instant::now();
-            for (net, v) in all.iter().filter(|(n, _)| n.addr().is_ipv4() == four) { t.insert(*net, *v).unwrap(); n += 1; }
-            let s = start.elapsed().as_secs_f64();
-            let m = t.memory();
-            println!("v4 {four}: {n} prefixes, {:.2} us each, held {:.1}, live {:.1} B/prefix; {:?}", s * 1e6 / n as f64, m.bytes as f64 / n as f64, m.index as f64 / n as f64, t.reachable().unwrap());
-            t.settle();
-            t.shrink();
-            let m = t.memory();
-            println!("   after shrink held {:.1}, live {:.1} B/prefix, check {:?}", m.bytes as f64 / n as f64, m.index as f64 / n as f64, t.check());
+use std::error::Error;
+use tables::{Source, load};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    for source in [Source::Bart, Source::Iptrie] {
+        let entries = load(source)?;
+        for is_v4 in [true, false] {
+            let mut table: Lpm<u32> = Lpm::new();
+            let of_family = entries.iter().filter(|(net, _)| net.addr().is_ipv4() == is_v4);
+            for (net, value) in of_family {
+                table.insert(*net, *value)?;
+            }
+            let prefixes = table.len() as f64;
+            let before = table.bytes();
+            table.settle();
+            table.shrink();
+            let memory = table.memory();
+            println!(
+                "{}, {}: {prefixes} prefixes, {:?}; bytes a prefix: {:.1} held, {:.1} after \
+                 `shrink`, {:.1} in nodes",
+                source.name(),
+                if is_v4 { "IPv4" } else { "IPv6" },
+                table.reachable()?,
+                before as f64 / prefixes,
+                memory.bytes as f64 / prefixes,
+                memory.index as f64 / prefixes,
+            );
         }
     }
+    Ok(())
 }

@@ -79,9 +79,7 @@ impl<F: Family> Contender<F> for Bart {
 
 /// `ts_bart` with children in arrays of their node.
 #[derive(Default)]
-pub struct BartInline(
-    ts_bart::table::SplitStackTable<ts_bart::Node<u32, ts_bart::InlineStorage>>,
-);
+pub struct BartInline(ts_bart::table::SplitStackTable<ts_bart::Node<u32, ts_bart::InlineStorage>>);
 
 impl<F: Family> Contender<F> for BartInline {
     fn insert(&mut self, net: IpNet, value: u32) {

@@ -2,7 +2,7 @@
 
 use crate::contenders::{Contender, Ours, Rotonda, sum_of_batches};
 use crate::tables::{Family, draw};
-use crate::{ROUNDS, median};
+use crate::{ROUNDS, median, own_time};
 use ipnet::IpNet;
 use silvics::Lpm;
 use silvics_sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -29,15 +29,6 @@ fn write(done: &AtomicBool, mut update: impl FnMut(u64)) -> u64 {
         }
     }
     made
-}
-
-/// The time that the processor has spent on this thread. Other programs and the writer take time
-/// from the processors, but not from this clock.
-fn own_time() -> Duration {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the call writes to a place of the right type.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// The nanoseconds of the reader for a lookup, and the updates of a second meanwhile.

@@ -42,8 +42,8 @@
 //! # Invariants
 //! * N1: A node does not change after the store of the root that publishes it.
 //! * N2: Nodes that can be reached from a root stay readable while a guard lives that was taken
-//!   before the root was read: a node is retired only after the store of a root from which it cannot
-//!   be reached.
+//!   before the root was read: a node is retired only after the store of a root from which it
+//!   cannot be reached.
 //! * N3: A child is at the depth at which its slot ends, or deeper in IPv6; its path begins with
 //!   that of the slot.
 //! * N4: A node has one link, and is retired or freed once: by the update that has replaced it, or
@@ -76,11 +76,11 @@
 //! family. Replaced nodes and values go through the [domain](crate::domain).
 //!
 //! # Complexity and footprint
-//! An update makes at most 4 nodes in IPv4 for a prefix longer than /8: two of 144 bytes, and two
-//! below of some hundred bytes, or 2 KiB if they are wide. An update of a prefix also copies the
-//! children in the slots that it covers, and that show it: at most 256, but their children stay. An
-//! update of /0 copies at most 16 nodes of 144 bytes. A node has 48 bytes (IPv6: 64), and 8 for
-//! each run of slots with equal words. `docs/results/lpm.md` has the figures of real tables.
+//! An update makes each node on the path of its prefix anew. For a /24 of IPv4 these are four: two
+//! of 144 bytes, and two of some hundred bytes, or of 2 KiB if they are wide. An update of a prefix
+//! also copies the children in the slots that show it: at most 256, but nothing below them. For a
+//! /0 these are at most 16 nodes of 144 bytes. A node has 48 bytes (IPv6: 64), and 8 for each run
+//! of slots with equal words. `docs/results/lpm.md` has the figures of real tables.
 //!
 //! # Checked by
 //! | check | what it refutes |

@@ -49,7 +49,7 @@ const fn rounded(bytes: usize) -> usize {
 
 /// The number of words from which on a node of 8 bits is wide. A lookup in a wide node reads one
 /// line, and in a packed one mostly two.
-pub(super) const WIDE_FROM: usize = if cfg!(silvics_shuttle) { 200 } else { 160 };
+const WIDE_FROM: usize = 160;
 
 /// The contents of `meta`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -248,7 +248,6 @@ impl<'g, A: Address> Node<'g, A> {
     #[inline(always)]
     pub(super) unsafe fn new(word: Word) -> Self {
         debug_assert!(word.is_child() && word.is_v6() == A::SKIPS);
-        touch(word.node()); // so that a model sees the reads of the node
         Self { word, lives: PhantomData }
     }
 
@@ -257,9 +256,10 @@ impl<'g, A: Address> Node<'g, A> {
         self.word
     }
 
+    /// The memory of the node, which the caller is about to read.
     #[inline(always)]
     fn base(self) -> *const u8 {
-        self.word.node()
+        touch(self.word.node())
     }
 
     /// The node that a word of this node leads to, if that is a child.
