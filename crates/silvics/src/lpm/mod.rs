@@ -21,12 +21,12 @@
 //! ```
 //!
 //! # Departures
-//! 1. **Nodes never change, and each update stores one word**: the root. So a reader has the whole
-//!    table as it was at one moment, and a batch or a walk has, too. Poptrie changes nodes in
+//! 1. **Nodes never change, and each update stores one word**: the root. So a reader has all
+//!    of a family as it was at one moment, and a batch or a walk has, too. Poptrie changes nodes in
 //!    place, and its updates are atomic for each node only.
 //! 2. **Leaves are not pushed down** into other nodes: a slot shows the longest prefix of its own
 //!    node, and a child has a copy of the leaf that its slot would show. A lookup keeps the last
-//!    leaf on its way. So the update of a short prefix costs copies of at most 256 children, and
+//!    leaf on its way. So the update of a short prefix costs copies of at most 128 children, and
 //!    not of all nodes below.
 //! 3. **A leaf has the length of its prefix, not the prefix.** The address of the lookup has the
 //!    bits. So leaves of small numbers need no other memory.
@@ -66,21 +66,23 @@
 //! Nodes are read by plain loads.
 //!
 //! # Linearization points
-//! `lookup`, `get`, each lookup of `get_many`, `iter`, `covered` and `covering`: the load of the
-//! root. `insert` and `remove`: the store of the root; `remove` of an absent prefix: its load,
-//! under the lock.
+//! `lookup`, `get`, `covered` and `covering`: the load of the root. `get_many` and `iter`: that of
+//! the root of each family, one after the other. `insert` and `remove`: the store of the root;
+//! `remove` of an absent prefix: its load, under the lock.
 //!
 //! # Progress and reclamation
-//! Readers are wait-free: a lookup reads at most 5 nodes in IPv4, and 17 in IPv6, and repeats
-//! nothing. They write no memory that another thread reads. Writers take a lock, one for each
-//! family. Replaced nodes and values go through the [domain](crate::domain).
+//! Calls of a view are wait-free: a lookup reads at most 5 nodes in IPv4, and 17 in IPv6, and
+//! repeats nothing. They write no memory that another thread reads. Taking a view pins, which
+//! writes the epoch of the thread; it may also drop some removed values, under a lock. Writers take
+//! a lock, one for each family. Replaced nodes and values go through the [domain](crate::domain).
 //!
 //! # Complexity and footprint
 //! An update makes each node on the path of its prefix anew. For a /24 of IPv4 these are four: two
 //! of 144 bytes, and two of some hundred bytes, or of 2 KiB if they are wide. An update of a prefix
-//! also copies the children in the slots that show it: at most 256, but nothing below them. For a
-//! /0 these are at most 16 nodes of 144 bytes. A node has 48 bytes (IPv6: 64), and 8 for each run
-//! of slots with equal words. `docs/results/lpm.md` has the figures of real tables.
+//! also copies the children in the slots that show it: at most 128, but nothing below them. For a
+//! /0 these are at most 16 nodes, in IPv4 of 144 bytes and some more for hidden prefixes. A node
+//! has 48 bytes (IPv6: 64), and 8 for each run of slots with equal words. `docs/results/lpm.md` has
+//! the figures of real tables.
 //!
 //! # Checked by
 //! | check | what it refutes |
@@ -129,10 +131,13 @@ use walk::Covered;
 ///
 /// * Values have any type that threads can share. Numbers of at most four bytes are part of the
 ///   table; others have a slot each, and one address for their life in the table.
-/// * Any number of threads may call any methods that take `&self` concurrently. Readers are
-///   wait-free; writers of one family take turns.
-/// * Each update is atomic, whatever the length of its prefix. [`LpmView::iter`],
-///   [`LpmView::covered`] and [`LpmView::covering`] read one moment of the table.
+/// * Any number of threads may call any methods that take `&self` concurrently. Readings of a view
+///   are wait-free; writers of one family take turns.
+/// * Each update is atomic, whatever the length of its prefix. [`LpmView::covered`] and
+///   [`LpmView::covering`] read one moment of the table, [`LpmView::iter`] and
+///   [`LpmView::get_many`] one moment of each family.
+/// * An IPv4 address that is written as one of IPv6 (`::ffff:192.0.2.1`) is looked up in IPv6. Call
+///   [`IpAddr::to_canonical`](std::net::IpAddr::to_canonical) first if that is not meant.
 ///
 /// ```
 /// use silvics::Lpm;

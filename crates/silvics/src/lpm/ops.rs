@@ -34,8 +34,7 @@ impl<V: Value, P: Placement> Lpm<V, P> {
 
     /// The leaf of the longest prefix that covers an address; none if there is none.
     #[inline(always)]
-    fn find<A: Address>(&self, tree: &Tree<A>, address: A, guard: &Guard) -> Word {
-        let snapshot = tree.snapshot(guard);
+    fn find<A: Address>(&self, snapshot: Snapshot<'_, A>, address: A) -> Word {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         if let Some(count) = self.popcnt {
             // SAFETY: the value says that the processor has the instruction.
@@ -51,7 +50,7 @@ impl<V: Value, P: Placement> Lpm<V, P> {
         address: A,
         pin: Pin<'g, '_>,
     ) -> Option<Entry<'g, V>> {
-        let leaf = self.find(tree, address, pin.guard);
+        let leaf = self.find(tree.snapshot(pin.guard), address);
         // SAFETY: the leaf was read under the guard of the pin, whose values live for `'g`.
         leaf.is_leaf().then(|| (address.net(leaf.len()), unsafe { Self::value(leaf) }))
     }
@@ -132,16 +131,16 @@ impl<V: Value, P: Placement> Lpm<V, P> {
         }
     }
 
-    /// Looks up some addresses of one family.
+    /// Looks up some addresses of one family, in a snapshot that was read under the guard of the
+    /// pin.
     #[inline(always)]
     fn find_some<'g, A: Address>(
         &self,
-        tree: &Tree<A>,
+        snapshot: Snapshot<'_, A>,
         addresses: &[A; GROUP],
         found: &mut [Option<Match<'g, V>>],
-        pin: Pin<'g, '_>,
+        _pin: Pin<'g, '_>,
     ) {
-        let snapshot = tree.snapshot(pin.guard);
         let leaves = self.find_group(snapshot, addresses);
         for (found, leaf) in found.iter_mut().zip(leaves) {
             // SAFETY: the leaf was read under the guard of the pin, whose values live for `'g`.
@@ -169,25 +168,32 @@ impl<V: Value, P: Placement> Lpm<V, P> {
         found: &mut [Option<Match<'g, V>>],
         pin: Pin<'g, '_>,
     ) {
+        // One moment of each family for the whole batch.
+        let (of_v4, of_v6) = (self.v4.snapshot(pin.guard), self.v6.snapshot(pin.guard));
         for (addresses, found) in addresses.chunks(GROUP).zip(found.chunks_mut(GROUP)) {
             let some = addresses.len().min(found.len());
-            let numbers = addresses[..some].iter().map(|address| number((*address).into()));
-            let (mut v4, mut v6, mut of_v4) = ([0_u32; GROUP], [0_u128; GROUP], 0);
-            for (at, address) in numbers.enumerate() {
-                match address {
-                    Family::V4(address) => (v4[at], of_v4) = (address, of_v4 + 1),
+            // Unused lanes of a group look up address zero.
+            let (mut v4, mut v6, mut is_v4, mut count) =
+                ([0; GROUP], [0; GROUP], [false; GROUP], 0);
+            for (at, address) in addresses[..some].iter().enumerate() {
+                match number((*address).into()) {
+                    Family::V4(address) => {
+                        (v4[at], is_v4[at]) = (address, true);
+                        count += 1;
+                    }
                     Family::V6(address) => v6[at] = address,
                 }
             }
-            // Unused lanes of a group look up address zero.
-            if of_v4 == some {
-                self.find_some(&self.v4, &v4, &mut found[..some], pin);
-            } else if of_v4 == 0 {
-                self.find_some(&self.v6, &v6, &mut found[..some], pin);
+            if count == some {
+                self.find_some(of_v4, &v4, &mut found[..some], pin);
+            } else if count == 0 {
+                self.find_some(of_v6, &v6, &mut found[..some], pin);
             } else {
-                for (address, found) in addresses.iter().zip(found) {
-                    let entry = self.do_lookup((*address).into(), pin);
-                    *found = entry.map(|(net, value)| Match::new(net.prefix_len(), value));
+                for (at, found) in found[..some].iter_mut().enumerate() {
+                    let leaf =
+                        if is_v4[at] { self.find(of_v4, v4[at]) } else { self.find(of_v6, v6[at]) };
+                    // SAFETY: the leaf was read under the guard of the pin.
+                    *found = leaf.is_leaf().then(|| unsafe { Match::of(leaf, Self::value(leaf)) });
                 }
             }
         }

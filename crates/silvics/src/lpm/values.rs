@@ -169,5 +169,6 @@ impl<V: Value, P: Placement> Slots<V, P> {
     }
 }
 
-// The addresses of slots fit in payloads.
+// Pools have no slot at an address of more than 47 bits (`AllocError::Address`), so payloads hold
+// addresses.
 const _: () = assert!(size_of::<NonNull<u8>>() == 8);

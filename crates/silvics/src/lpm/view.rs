@@ -71,8 +71,8 @@ impl<'m, V: Value, P: Placement> LpmView<'m, V, P> {
     /// shorter slice decides how many. Addresses of both families may be mixed; a batch of one
     /// family is faster.
     ///
-    /// Groups of 32 addresses go down the table step by step, and their cache misses overlap. Each
-    /// lookup is atomic; the call is not.
+    /// Groups of 32 addresses go down the table step by step, and their cache misses overlap. All
+    /// addresses of a family are looked up at one moment.
     ///
     /// ```
     /// use silvics::Lpm;
