@@ -42,7 +42,8 @@
 //!
 //! # Contents
 //! * [`lock`]: a test-and-set spin lock and a ticket lock behind the trait [`lock::RawLock`];
-//! * [`pthread`]: the C library's mutex, for comparison;
+//! * [`pthread`]: the C library's mutexes, for comparison;
+//! * [`htm`]: hardware transactions, where the CPU has them;
 //! * [`version`]: the optimistic lock (read, validate, upgrade, obsolete), and counted readers,
 //!   with which it is a readers–writer lock;
 //! * [`tagged`]: a pointer with mark bits below it and a 16-bit hint above it;
@@ -63,6 +64,7 @@
 pub mod backoff;
 pub mod counter;
 mod facade;
+pub mod htm;
 pub mod lock;
 pub mod model;
 mod once_box;

@@ -19,7 +19,7 @@
 //! # Memory ordering
 //! | site | ordering | pairs with | why |
 //! |---|---|---|---|
-//! | `read` load | `SeqCst` | `unlock` Release, `upgrade` | the reader sees at least the state of the version it returns; see below |
+//! | `read`, `try_read` load | `SeqCst` | `unlock` Release, `upgrade` | the reader sees at least the state of the version it returns; see below |
 //! | `is_obsolete` load | Acquire | `unlock_obsolete` Release | a thread that has seen what was linked after this lock became obsolete finds it obsolete |
 //! | `validate` fence | Acquire, then Relaxed load | fence after locking | if a field read came from a writer, the writer's lock bit or a later version is seen here |
 //! | `try_lock` load | Relaxed | – | the CAS that follows fails if the word has changed |
@@ -83,15 +83,21 @@ impl VersionLock {
     pub fn read(&self) -> Result<Version, Obsolete> {
         let mut backoff = Backoff::new();
         loop {
-            let word = self.word.load(Ordering::SeqCst);
-            if word & OBSOLETE != 0 {
-                return Err(Obsolete);
-            }
-            if word & LOCKED == 0 {
-                return Ok(Version(word));
+            if let Some(version) = self.try_read()? {
+                return Ok(version);
             }
             backoff.wait();
         }
+    }
+
+    /// Returns the version, or `None` if a writer owns the lock. It does not wait.
+    #[inline]
+    pub fn try_read(&self) -> Result<Option<Version>, Obsolete> {
+        let word = self.word.load(Ordering::SeqCst);
+        if word & OBSOLETE != 0 {
+            return Err(Obsolete);
+        }
+        Ok((word & LOCKED == 0).then_some(Version(word)))
     }
 
     /// Whether the lock is free and the node is not obsolete.

@@ -9,6 +9,9 @@ pub struct PthreadLock {
     _size: [u64; 4],
 }
 
+/// The replacement of the adaptive mutex.
+pub type AdaptiveLock = PthreadLock;
+
 impl RawLock for PthreadLock {
     #[inline]
     fn lock(&self) {
