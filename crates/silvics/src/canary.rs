@@ -226,6 +226,15 @@ canaries! {
     #[cfg_attr(not(feature = "lpm"), allow(dead_code))] // its module is absent
     LpmRootReadEarly "lpm-root-read-early";
 
+    "patricia-16":
+    /// A lookup returns what it has read without a look at the version of the node.
+    TeleportNotValidated "teleport-not-validated";
+    /// A removal makes the grandparent lead to the sibling without its lock. The grandparent may
+    /// have been replaced meanwhile.
+    GrandparentNotLocked "grandparent-not-locked";
+    /// A split links its node before the node below it has its shorter label, and unlocks both.
+    SplitBeforeLabel "split-before-label";
+
     "map":
     /// A value that was removed from the index is freed at once. A thread that holds a reference to
     /// it then reads the next value in that slot.

@@ -16,9 +16,11 @@
 //! * **Guards.** Nodes are read under a [`Guard`] of the index's [`Domain`]; pin once for many
 //!   operations, and for at most some milliseconds, since nothing retired meanwhile can be freed.
 //!   A guard of another domain is harmless: the operation pins its own.
-//! * **Lookups write nothing** that another thread could read, with two exceptions. Lookups of
+//! * **Lookups write nothing** that another thread could read, with three exceptions. Lookups of
 //!   `citrus` announce themselves in a cache line of the calling thread ([`crate::bst::citrus`]). A
-//!   lookup of `ca-tree` that writers disturb several times takes a lock ([`crate::ca`]).
+//!   lookup of `ca-tree` or of a Patricia trie that writers disturb several times takes locks
+//!   ([`crate::ca`], [`crate::patricia`]). So does each lookup of a trie whose policy is
+//!   hand-over-hand locking.
 
 use crate::batch::insert_in_groups;
 use crate::domain::{Domain, Guard};
@@ -102,7 +104,7 @@ pub trait Lookup: Send + Sync {
     /// Returns the value of `key`. Writes no memory that another thread reads (`citrus`: a line
     /// of the calling thread), and takes no lock. (A lookup of `occ-avl` waits while a rotation
     /// moves the node that it stands at. One of `ca-tree` waits for a writer of its base node, and
-    /// takes the lock if writers disturb it several times.)
+    /// takes the lock if writers disturb it several times, as one of a Patricia trie does.)
     fn get(&self, key: KeyRef<'_, Self>, guard: &Guard) -> Option<u64>;
 
     /// The number of keys that are present. It is exact while no thread writes; otherwise each

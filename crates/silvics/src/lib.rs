@@ -178,6 +178,7 @@ pub mod map;
 mod memory;
 #[cfg(silvics_shuttle)]
 mod model_epoch;
+pub mod patricia;
 mod pinned;
 pub mod skiplist;
 pub mod structures;
@@ -216,6 +217,7 @@ pub use map::multi::{self, MultiMap, MultiSet};
 pub use map::ord::{self, OrdMap, OrdSet};
 pub use map::versions::{self, VersionedMap};
 pub use map::{CountedMap, Map, Set, ValueGuard, ValueRef, View};
+pub use patricia::{PatriciaKey, PatriciaTree};
 pub use pinned::{PinIndex, Pinned};
 #[cfg(feature = "derive")]
 pub use silvics_derive::Key;

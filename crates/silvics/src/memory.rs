@@ -193,7 +193,7 @@ impl<T: Send + 'static, P: Placement> Drop for Spare<'_, T, P> {
 type Extent = unsafe fn(NonNull<u8>) -> (NonNull<u8>, usize);
 
 /// The memory of objects of many sizes. Each object stores its own size.
-pub(crate) struct Blobs<P: Placement> {
+pub struct Blobs<P: Placement> {
     bytes: Arc<Bytes<P>>,
     retired: Retired<Bytes<P>>,
 }
