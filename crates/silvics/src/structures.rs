@@ -20,6 +20,7 @@
 //! [`for_each_structure!`]: crate::for_each_structure
 
 mod facts;
+mod lists;
 
 pub use facts::{Build, Capability, STRUCTURES, StructureFacts};
 
@@ -328,10 +329,7 @@ macro_rules! for_each_structure {
             }
         }
         {
-            ident: skiplist,
-            name: "skiplist",
-            groups: ["default"],
-            caps: scans,
+            ident: skiplist, name: "skiplist", groups: ["default"], caps: scans,
             paper: "Pugh, CACM 1990; Herlihy and Shavit 2008; Fraser 2004",
             topology: "skip list, keys inline",
             sync: "lock-free",
@@ -349,10 +347,7 @@ macro_rules! for_each_structure {
             }
         }
         {
-            ident: art,
-            name: "art",
-            groups: ["default"],
-            caps: ends,
+            ident: art, name: "art", groups: ["default"], caps: ends,
             paper: "Leis, Kemper and Neumann, ICDE 2013; Leis, Scheibner, Kemper and Neumann, DaMoN 2016",
             topology: "adaptive radix tree",
             sync: "version locks, wait-free lookups",
@@ -370,10 +365,106 @@ macro_rules! for_each_structure {
             }
         }
         {
-            ident: words,
-            name: "words",
-            groups: ["default"],
-            caps: ends,
+            ident: patricia_2, name: "patricia-2", groups: ["patricia"], caps: scans,
+            paper: "Repetti and Herlihy, Brown University; Morrison, JACM 1968",
+            topology: "Patricia trie of 2 characters",
+            sync: "lock teleportation validated in software, then hand-over-hand locks",
+            progress: "deadlock-free", scans: "both ways, cursors", page: "patricia",
+            checked: "conformance suite, `check`, schedules", max_key_bytes: Some(512 << 10),
+            builds: {
+                {
+                    ident: compact, name: "compact", oversights: [], runs: stress, faults: none,
+                    types: { u128_keys: $crate::PatriciaTree<u128, $crate::Pooled, $crate::patricia::build::Compact<2>>, }
+                }
+                {
+                    ident: paper, name: "paper", oversights: [], runs: suite, faults: none,
+                    types: { u128_keys: $crate::PatriciaTree<u128, $crate::Pooled, $crate::patricia::build::Paper<2>>, }
+                }
+            }
+        }
+        {
+            ident: patricia_4, name: "patricia-4", groups: ["patricia"], caps: scans,
+            paper: "Repetti and Herlihy, Brown University; Morrison, JACM 1968",
+            topology: "Patricia trie of 4 characters",
+            sync: "lock teleportation validated in software, then hand-over-hand locks",
+            progress: "deadlock-free", scans: "both ways, cursors", page: "patricia",
+            checked: "conformance suite, `check`, schedules", max_key_bytes: Some(512 << 10),
+            builds: {
+                {
+                    ident: compact, name: "compact", oversights: [], runs: suite, faults: none,
+                    types: { u128_keys: $crate::PatriciaTree<u128, $crate::Pooled, $crate::patricia::build::Compact<4>>, }
+                }
+                {
+                    ident: paper, name: "paper", oversights: [], runs: stress, faults: none,
+                    types: { u128_keys: $crate::PatriciaTree<u128, $crate::Pooled, $crate::patricia::build::Paper<4>>, }
+                }
+            }
+        }
+        {
+            ident: patricia_16, name: "patricia-16", groups: ["patricia"], caps: scans,
+            paper: "Repetti and Herlihy, Brown University; Morrison, JACM 1968",
+            topology: "Patricia trie of 16 characters",
+            sync: "lock teleportation validated in software, then hand-over-hand locks",
+            progress: "deadlock-free", scans: "both ways, cursors", page: "patricia",
+            checked: "conformance suite, `check`, schedules", max_key_bytes: Some(512 << 10),
+            builds: {
+                {
+                    ident: compact, name: "compact", oversights: [], runs: full, faults: scans,
+                    types: {
+                        u64_keys: $crate::PatriciaTree<u64, $crate::Pooled, $crate::patricia::build::Compact<16>>,
+                        u128_keys: $crate::PatriciaTree<u128, $crate::Pooled, $crate::patricia::build::Compact<16>>,
+                        byte_keys: $crate::PatriciaTree<[u8], $crate::Pooled, $crate::patricia::build::Compact<16>>,
+                    }
+                }
+                {
+                    ident: paper, name: "paper", oversights: [], runs: full, faults: scans,
+                    types: {
+                        u128_keys: $crate::PatriciaTree<u128, $crate::Pooled, $crate::patricia::build::Paper<16>>,
+                        byte_keys: $crate::PatriciaTree<[u8], $crate::Pooled, $crate::patricia::build::Paper<16>>,
+                    }
+                }
+                {
+                    ident: spin, name: "spin", oversights: [], runs: locked, faults: none,
+                    types: { u128_keys: $crate::PatriciaTree<u128, $crate::Pooled, $crate::patricia::build::Compact<16>, $crate::patricia::policy::Spin>, }
+                }
+                {
+                    ident: pthread, name: "pthread", oversights: [], runs: stress, faults: none,
+                    types: { u128_keys: $crate::PatriciaTree<u128, $crate::Pooled, $crate::patricia::build::Compact<16>, $crate::patricia::policy::Pthread>, }
+                }
+                {
+                    ident: adaptive, name: "adaptive", oversights: [], runs: stress, faults: none,
+                    types: { u128_keys: $crate::PatriciaTree<u128, $crate::Pooled, $crate::patricia::build::Compact<16>, $crate::patricia::policy::Adaptive>, }
+                }
+                {
+                    ident: rtm, name: "rtm", oversights: [], runs: stress, faults: none,
+                    types: { u128_keys: $crate::PatriciaTree<u128, $crate::Pooled, $crate::patricia::build::Compact<16>, $crate::patricia::policy::Hardware>, }
+                }
+                {
+                    ident: paper_spin, name: "paper-spin", oversights: [], runs: stress, faults: none,
+                    types: { u128_keys: $crate::PatriciaTree<u128, $crate::Pooled, $crate::patricia::build::Paper<16>, $crate::patricia::policy::Spin>, }
+                }
+            }
+        }
+        {
+            ident: patricia_256, name: "patricia-256", groups: ["patricia"], caps: scans,
+            paper: "Repetti and Herlihy, Brown University; Morrison, JACM 1968",
+            topology: "Patricia trie of 256 characters",
+            sync: "lock teleportation validated in software, then hand-over-hand locks",
+            progress: "deadlock-free", scans: "both ways, cursors", page: "patricia",
+            checked: "conformance suite, `check`, schedules", max_key_bytes: Some(512 << 10),
+            builds: {
+                {
+                    ident: compact, name: "compact", oversights: [], runs: suite, faults: none,
+                    types: { u128_keys: $crate::PatriciaTree<u128, $crate::Pooled, $crate::patricia::build::Compact<256>>, }
+                }
+                {
+                    ident: paper, name: "paper", oversights: [], runs: stress, faults: none,
+                    types: { u128_keys: $crate::PatriciaTree<u128, $crate::Pooled, $crate::patricia::build::Paper<256>>, }
+                }
+            }
+        }
+        {
+            ident: words, name: "words", groups: ["default"], caps: ends,
             paper: "Fagin, Nievergelt, Pippenger and Strong, TODS 1979; \
                     Binna, Zangerle, Pichl, Specht and Leis, SIGMOD 2018",
             topology: "directory over blocks of words",
@@ -392,10 +483,7 @@ macro_rules! for_each_structure {
             }
         }
         {
-            ident: ca_tree,
-            name: "ca-tree",
-            groups: ["default"],
-            caps: updates,
+            ident: ca_tree, name: "ca-tree", groups: ["default"], caps: updates,
             paper: "Sagonas and Winblad, ISPDC 2015; Sagonas and Winblad, JPDC 2018",
             topology: "route nodes over base nodes with B⁺-trees, or with AVL trees",
             sync: "version locks that are split and joined by contention, optimistic lookups",
@@ -453,10 +541,7 @@ macro_rules! for_each_structure {
             }
         }
         {
-            ident: lfca_tree,
-            name: "lfca-tree",
-            groups: ["default"],
-            caps: atomic,
+            ident: lfca_tree, name: "lfca-tree", groups: ["default"], caps: atomic,
             paper: "Winblad, Sagonas and Jonsson, SPAA 2018; Winblad, ICCSW 2017",
             topology: "route nodes over immutable base nodes with B⁺-trees",
             sync: "exchanges of base nodes that are split and joined by contention",
@@ -487,10 +572,7 @@ macro_rules! for_each_structure {
             }
         }
         {
-            ident: blocks,
-            name: "blocks",
-            groups: ["default"],
-            caps: ends,
+            ident: blocks, name: "blocks", groups: ["default"], caps: ends,
             paper: "Binna, Zangerle, Pichl, Specht and Leis, SIGMOD 2018; Wu, Ni and Jiang, EuroSys 2019",
             topology: "trie of bits over blocks of entries",
             sync: "locks on blocks and copied nodes, wait-free lookups",
@@ -513,70 +595,4 @@ macro_rules! for_each_structure {
             }
         }
     } };
-}
-
-/// Calls a macro for each build of each structure with each type of keys:
-/// `for_each_index!(callback)` expands to `callback! { structure build keys runs capability faults
-/// Type }` for each. All but the type are identifiers: `keys` is `u64_keys`, `u128_keys` or
-/// `byte_keys`; `capability` is `points`, `scans`, `ends`, `atomic` or `updates`, and `faults` the
-/// capability that the suite of faults uses, or `none` for tests alone. `runs` is `full`, `suite`
-/// for a build that the long tests of its structure leave out, `locked` for such a build whose
-/// lookups write, since they take locks, or `alias` for a build whose type is that of another
-/// build, so that its tests would run twice.
-#[macro_export]
-macro_rules! for_each_index {
-    ($($callback:tt)+) => { $crate::for_each_structure! { ($crate::__indexes) $($callback)+ } };
-}
-
-/// Declares nested modules `structure::build::keys`, and calls a macro in each, as
-/// [`for_each_index!`] does, with the arguments from `runs` on.
-#[macro_export]
-macro_rules! structure_modules {
-    ($($callback:tt)+) => { $crate::for_each_structure! { ($crate::__modules) $($callback)+ } };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __indexes {
-    ($callback:tt $({
-        ident: $structure:ident, name: $name:literal, groups: $groups:tt, caps: $caps:ident,
-        paper: $paper:literal, topology: $topology:literal, sync: $sync:literal,
-        progress: $progress:literal, scans: $scans:literal, page: $page:literal,
-        checked: $checked:literal, max_key_bytes: $max:expr,
-        builds: { $({
-            ident: $build:ident, name: $build_name:literal, oversights: $oversights:tt,
-            runs: $runs:ident, faults: $faults:ident, types: { $($keys:ident: $index:ty,)+ }
-        })+ }
-    })+) => {
-        $($($($crate::__index! { $callback $structure $build $keys $runs $caps $faults $index })+)+)+
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __index {
-    (($($callback:tt)+) $($index:tt)+) => { $($callback)+! { $($index)+ } };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __modules {
-    ($callback:tt $({
-        ident: $structure:ident, name: $name:literal, groups: $groups:tt, caps: $caps:ident,
-        paper: $paper:literal, topology: $topology:literal, sync: $sync:literal,
-        progress: $progress:literal, scans: $scans:literal, page: $page:literal,
-        checked: $checked:literal, max_key_bytes: $max:expr,
-        builds: { $({
-            ident: $build:ident, name: $build_name:literal, oversights: $oversights:tt,
-            runs: $runs:ident, faults: $faults:ident, types: { $($keys:ident: $index:ty,)+ }
-        })+ }
-    })+) => {
-        $(mod $structure {
-            $(mod $build {
-                $(mod $keys {
-                    $crate::__index! { $callback $runs $caps $faults $index }
-                })+
-            })+
-        })+
-    };
 }

@@ -8,17 +8,18 @@ use scenarios::{
     ADAPTING, ADAPTING_ENDS, ADAPTING_RANGES, ADAPTING_UPDATES, BATCHES, BLOCK_ENDS, BLOCKS,
     CHAINS, COMMON, COPIES, COUNTS, ENDS, FLAGS, HELD_KEYS, HOT, JOINS, LATE_HELPERS, LOCKED_EDGES,
     MULTI, NODES, ORDERINGS, PROMOTIONS, RELOCATIONS, RESERVATIONS, ROOTS, ROTATIONS, SCANS,
-    SUCCESSIONS, TOWERS, TURNS, VERSIONS, WORD_ENDS, WORDS, reorganizing,
+    SUCCESSIONS, TOWERS, TRIES, TURNS, VERSIONS, WORD_ENDS, WORDS, reorganizing,
 };
 use silvics::art::hot::Sampled;
 use silvics::bst::natarajan::build::Collocated;
 use silvics::ca::build::{AvlRestless, Restless};
 use silvics::canary::{Canary, plant};
 use silvics::key::Prefixed;
+use silvics::patricia::build::Paper;
 use silvics::structures::STRUCTURES;
 use silvics::{
     ArtTree, BlockTree, BronsonTree, CaTree, CitrusTree, DrachslerTree, EllenTree, HowleyTree,
-    LfcaTree, NatarajanTree, RamachandranTree, SkipList, TicketTree, WordTree,
+    LfcaTree, NatarajanTree, PatriciaTree, RamachandranTree, SkipList, TicketTree, WordTree,
 };
 use silvics_testkit::mapped::Mapped;
 use silvics_testkit::ordmapped::OrdMapped;
@@ -152,6 +153,11 @@ fn catch(canary: Canary) -> Option<Found> {
             hunt::<WordTree<u64, Model>>(lists, scans, 10 * SCHEDULES, None)
         }
         "words" => hunt::<WordTree<u64, Model>>(&[WORDS, COMMON], scans, SCHEDULES, None),
+        "patricia-16" if canary == Canary::SplitBeforeLabel => {
+            let lists = &[TRIES];
+            hunt::<PatriciaTree<u64, Model, Paper<16>>>(lists, scans, SCHEDULES, None)
+        }
+        "patricia-16" => hunt::<PatriciaTree<u64, Model>>(&[TRIES, COMMON], scans, SCHEDULES, None),
         "map" => hunt::<Mapped<u64, Model>>(&[COMMON], points, SCHEDULES, None),
         "counts" => hunt_programs(COUNTS, SCHEDULES),
         "versions" => hunt_programs(VERSIONS, SCHEDULES),
@@ -242,6 +248,20 @@ const REASONS: &[(&[Canary], &[&str])] = &[
             "check: ",
         ],
     ),
+    (&[Canary::TeleportNotValidated], &["not linearizable", "range in this"]),
+    // The sibling is linked in a node that no lookup reaches, or in place of a newer one.
+    (
+        &[Canary::GrandparentNotLocked],
+        &[
+            "not linearizable",
+            "objects are live",
+            "use after free",
+            "double free",
+            "free of an object",
+            "check: ",
+        ],
+    ),
+    (&[Canary::SplitBeforeLabel], &["not linearizable", "range in this", "check: "]),
     // A route node is linked that was taken away, and the one below it is not found any more.
     (
         &[Canary::RouteNotLocked],

@@ -7,8 +7,10 @@ use silvics::art::hot::Sampled;
 use silvics::blocks::Blocks;
 use silvics::ca::build::Restless;
 use silvics::counts::Counted;
+use silvics::patricia::build::{Compact, Paper};
+use silvics::patricia::policy::StandIn;
 use silvics::words::Words;
-use silvics::{ArtTree, Index, Pooled, Shared};
+use silvics::{ArtTree, Index, PatriciaTree, Pooled, Shared};
 #[cfg(debug_assertions)]
 use silvics::{BlockTree, CaTree, WordTree};
 use silvics_testkit::index_suite;
@@ -22,6 +24,10 @@ macro_rules! suite {
         suite!(@ churn $index);
     };
     (locked $capability:ident $faults:ident $index:ty) => {
+        suite!(suite $capability $faults $index);
+    };
+    (stress $capability:ident $faults:ident $index:ty) => {
+        #[cfg(any(not(debug_assertions), silvics_poison))]
         suite!(suite $capability $faults $index);
     };
     (suite $capability:ident $faults:ident $index:ty) => {
@@ -46,6 +52,11 @@ silvics::structure_modules!(suite);
 // The table has the radix tree without samples of its lookups.
 index_suite!(art_sampled, ArtTree<u64, Pooled, Sampled>, ends);
 index_suite!(art_sampled_bytes, ArtTree<[u8], Pooled, Sampled>, ends);
+
+// A byte string in a trie of two characters has a long path. The stand-in of transactions aborts as
+// often as its odds say, here never.
+index_suite!(patricia_bits_of_bytes, PatriciaTree<[u8], Pooled, Compact<2>>, scans);
+index_suite!(patricia_stand_in, PatriciaTree<u64, Pooled, Paper<16>, StandIn>, scans);
 
 // Indexes that count their keys. In debug builds, some updates count them.
 index_suite!(words_counted, Index<Counted<Words<u64, Pooled>>>, ends);

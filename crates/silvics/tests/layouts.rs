@@ -99,6 +99,10 @@ fn a_visit_touches_the_lines_that_the_layout_says() {
         (words $($rest:tt)*) => {};
         (ca_tree $($rest:tt)*) => {};
         (lfca_tree $($rest:tt)*) => {};
+        (patricia_16 $($rest:tt)*) => {};
+        (patricia_256 $($rest:tt)*) => {};
+        (patricia_4 $($rest:tt)*) => {};
+        (patricia_2 $($rest:tt)*) => {};
         ($structure:ident $build:ident u64_keys $r:ident $c:ident $f:ident $index:ty) => {
             let (structure, build) = (stringify!($structure), stringify!($build));
             let published = published(structure, build);
@@ -131,6 +135,10 @@ fn pools_add_three_percent_at_most() {
         (words $($rest:tt)*) => {};
         (ca_tree $($rest:tt)*) => {};
         (lfca_tree $($rest:tt)*) => {};
+        (patricia_16 $($rest:tt)*) => {};
+        (patricia_256 $($rest:tt)*) => {};
+        (patricia_4 $($rest:tt)*) => {};
+        (patricia_2 $($rest:tt)*) => {};
         (edge_ext_lf collocated $($rest:tt)*) => {}; // blocks of which a half may be dead
         ($structure:ident fixed u64_keys $r:ident $c:ident $f:ident $index:ty) => {
             bytes::<$index>(concat!(stringify!($structure), ":fixed"));

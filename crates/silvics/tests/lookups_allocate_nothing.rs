@@ -13,6 +13,7 @@ static ALLOCATOR: Counting = Counting;
 /// memory; scans in pools. A lookup that takes a lock may split or join base nodes.
 macro_rules! allocate_nothing {
     (alias $($build:tt)*) => {};
+    (stress $($build:tt)*) => {};
     (locked $capability:ident $faults:ident $index:ty) => {};
     (suite $capability:ident $faults:ident $index:ty) => {
         allocate_nothing!(@ $capability $index, Pooled);

@@ -3,10 +3,11 @@
 
 use silvics_testkit::{broken, holds, lookups, make};
 
-// A build that is only another name of an earlier one has its lookups, too. Lookups that take a
-// lock write to it.
+// A build that is only another name of an earlier one has its lookups, too, and so has a build that
+// is stressed alone. Lookups that take a lock write to it.
 macro_rules! write_nothing {
     (alias $($build:tt)*) => {};
+    (stress $($build:tt)*) => {};
     (locked $($build:tt)*) => {};
     ($runs:ident points $faults:ident $index:ty) => {
         #[test]

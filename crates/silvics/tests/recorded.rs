@@ -14,7 +14,7 @@ use std::sync::Arc;
 const KEYS: u64 = 30_000;
 
 /// The structures whose nodes have many entries.
-const WIDE: [&str; 5] = ["art", "blocks", "words", "ca_tree", "lfca_tree"];
+const WIDE: [&str; 6] = ["art", "blocks", "words", "ca_tree", "lfca_tree", "patricia_16"];
 
 /// Key number `n`, in no order (the finaliser of Murmur3).
 fn key(n: u64) -> u64 {

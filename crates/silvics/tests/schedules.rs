@@ -1,7 +1,8 @@
-//! Every structure in many schedules: see `silvics_testkit::schedules`. Run it with `just shuttle`,
-//! or with `.ci/step shuttle`.
+//! Every structure in many schedules: see `silvics_testkit::schedules`. Run it: `just shuttle`.
 #![cfg(silvics_shuttle)]
 
+#[path = "schedules/patricia.rs"]
+mod patricia;
 mod scenarios;
 #[path = "scenarios/stops.rs"]
 mod stops;
@@ -571,7 +572,8 @@ fn lookups_beside_lookups_never_restart() {
         }
     }
     macro_rules! holds_of {
-        (ca_tree spin $($rest:tt)*) => {}; // lookups wait for one another
+        ($structure:ident spin $($rest:tt)*) => {}; // lookups wait for one another
+        ($structure:ident $build:ident $keys:ident stress $($rest:tt)*) => {};
         ($structure:ident $build:ident $keys:ident $r:ident $c:ident $f:ident $index:ty) => {
             let name = named(stringify!($structure), stringify!($keys));
             holds::<At<$index, Model>>(&format!("{name}:{}", stringify!($build)));

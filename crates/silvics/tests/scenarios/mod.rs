@@ -13,6 +13,7 @@ mod locked;
 mod lpm;
 mod multi;
 mod radix;
+mod tries;
 mod versions;
 mod words;
 
@@ -30,6 +31,7 @@ pub(crate) use locked::{COPIES, ORDERINGS, ROTATIONS, TURNS};
 pub(crate) use lpm::LPM;
 pub(crate) use multi::MULTI;
 pub(crate) use radix::{ENDS, HOT, NODES, ROOTS, reorganizing};
+pub(crate) use tries::TRIES;
 pub(crate) use versions::VERSIONS;
 pub(crate) use words::{WORD_ENDS, WORDS};
 

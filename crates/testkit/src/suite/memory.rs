@@ -174,9 +174,9 @@ pub(crate) fn made_by_first<I: Subject + ?Sized>(make: Make<I>) -> Result<usize,
 }
 
 /// Fails unless `live` is at most the objects of an empty index, `extra`, and two objects for each
-/// entry. There may be one more if values are objects, and three if a part of the index may have
-/// one entry and take a node, a route node and a bound. Their bytes must have room for the values;
-/// an object may hold several.
+/// entry. There may be one more if values are objects, two if nodes have labels apart, and three if
+/// a part of the index may have one entry and take a node, a route node and a bound. Their bytes must have
+/// room for the values; an object may hold several.
 fn in_proportion<I: Subject + ?Sized>(
     make: Make<I>,
     index: &I,
@@ -187,7 +187,7 @@ fn in_proportion<I: Subject + ?Sized>(
     let empty = emptied(make)?;
     let covered: usize = index.pool_stats().iter().map(|pool| pool.live_bytes).sum();
     let has = |kind| usize::from(index.pool_stats().iter().any(|pool| pool.kind == kind));
-    let each = 2 + has("value") + 3 * has("route");
+    let each = 2 + has("value") + 3 * has("route") + 2 * has("label");
     ensure!(
         covered >= size_of::<u64>() * entries && live <= empty + each * entries + extra,
         "{live} objects of {covered} bytes are in use for {entries} entries; {empty} when empty, and \

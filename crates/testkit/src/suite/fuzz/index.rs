@@ -51,11 +51,13 @@ fn chosen(byte: u8) -> &'static Chosen {
     &indexes[usize::from(byte) % indexes.len()]
 }
 
-/// Every index of the table in pools, and those that run in full in shared memory, too.
+/// The indexes of the table in pools, without those that are stressed alone, and those that run in
+/// full in shared memory, too.
 fn indexes() -> Vec<Chosen> {
     let mut all: Vec<Chosen> = Vec::new();
     macro_rules! push {
         ($structure:ident $build:ident $keys:ident alias $($rest:tt)*) => {};
+        ($structure:ident $build:ident $keys:ident stress $($rest:tt)*) => {};
         ($structure:ident $build:ident $keys:ident suite $face:ident $faults:ident $index:ty) => {
             push!(@ $structure $build $keys $face $index, Pooled);
         };
