@@ -66,7 +66,7 @@ type DigitsOf<const A: usize> = <Alphabet<A> as AlphabetSize>::Digits;
 /// The children of a node by digits.
 type Children<const A: usize> = [*mut u8; A];
 
-/// What an inner node or a leaf is made of.
+/// The parts of an inner node or a leaf that is to be made.
 struct Parts<'p, const A: usize> {
     path: Path<'p>,
     from: u32,
@@ -493,7 +493,8 @@ where
             }
             Change::NoEntry if !node.is_leaf() => {
                 let state = Self::state(node) & !ENTRY;
-                Self::inner_at(node).state.store(state, Ordering::Relaxed); // published by unlocking
+                // Relaxed: published by unlocking.
+                Self::inner_at(node).state.store(state, Ordering::Relaxed);
             }
             _ => unreachable!("copies have all other changes"),
         }

@@ -119,8 +119,8 @@
 //! The conformance suite (`tests/conformance.rs`); [`crate::Check::check`], which verifies I1, I2,
 //! I5 and I6; schedules (`tests/schedules.rs`, `tests/scenarios/tries.rs`), which must find the
 //! mistakes of `canary.rs`; every allocation failing once (`tests/faults.rs`); labels by
-//! enumeration (`digits.rs`); sizes, retries, transactions and removal without memory in `patricia.rs` of
-//! `crates/api-tests`.
+//! enumeration (`digits.rs`); sizes, retries, transactions and removal without memory in
+//! `patricia.rs` of `crates/api-tests`.
 //!
 //! # Files
 //! | file | content |

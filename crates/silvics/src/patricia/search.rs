@@ -121,8 +121,8 @@ where
     /// Finds the node where the path of a key ends, entering each node before it leaves the one
     /// above.
     ///
-    /// It has validated the last node, unless the path is the key: then the caller validates when it
-    /// has read the value.
+    /// It has validated the last node, unless the path is the key: then the caller validates when
+    /// it has read the value.
     ///
     /// A lookup does not compare labels if each entry has its whole key. Then `Exact` says only
     /// that the node's path has the key's length, and that the compared characters are the key's.

@@ -3,8 +3,8 @@
 //! The trees of the literature had one in each node, until a study found that a spin lock serves
 //! them better (Arbel-Raviv, Brown and Morrison, USENIX ATC 2018, section 3.1). It is available on
 //! x86-64 Linux, and the adaptive one, which spins before it sleeps, with glibc. On other systems,
-//! and under a model checker or Miri, a [`crate::lock::SpinLock`] of equal size replaces it, so that
-//! layouts stay as they are.
+//! and under a model checker or Miri, a [`crate::lock::SpinLock`] of equal size replaces it, so
+//! that layouts stay as they are.
 
 #[cfg(all(
     target_os = "linux",

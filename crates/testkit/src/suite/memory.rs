@@ -175,8 +175,8 @@ pub(crate) fn made_by_first<I: Subject + ?Sized>(make: Make<I>) -> Result<usize,
 
 /// Fails unless `live` is at most the objects of an empty index, `extra`, and two objects for each
 /// entry. There may be one more if values are objects, two if nodes have labels apart, and three if
-/// a part of the index may have one entry and take a node, a route node and a bound. Their bytes must have
-/// room for the values; an object may hold several.
+/// a part of the index may have one entry and take a node, a route node and a bound. Their bytes
+/// must have room for the values; an object may hold several.
 fn in_proportion<I: Subject + ?Sized>(
     make: Make<I>,
     index: &I,
