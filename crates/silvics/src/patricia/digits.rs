@@ -6,12 +6,14 @@
 //! below the node, and the bits behind its last character are 0. So a label is compared with a key
 //! by bytes, and a label that begins later is a suffix of the same bytes.
 
+use super::MAX_BYTES;
 use crate::encoding::common_prefix;
 
-/// The number of characters of a key of `bytes` bytes.
+/// The number of characters of a key of `bytes` bytes. A key that is too long for the trie counts as
+/// one that is too long by a byte: no path has as many characters.
 #[inline(always)]
 pub(super) fn chars(bits: u32, bytes: usize) -> u32 {
-    (bytes * 8) as u32 / bits
+    bytes.min(MAX_BYTES + 1) as u32 * 8 / bits
 }
 
 /// The byte that character `at` lies in.

@@ -98,7 +98,9 @@ where
         guard: &Guard,
     ) -> Result<Option<u64>, Stop> {
         match level {
-            Level::Transaction => self.try_change::<S::Fast, S::Transactions>(key, verb, guard),
+            Level::Transaction => {
+                self.try_change::<S::InTransaction, S::Transactions>(key, verb, guard)
+            }
             Level::Optimistic => self.try_change::<S::Fast, NoTransactions>(key, verb, guard),
             Level::Locked => self.try_change::<Coupled, NoTransactions>(key, verb, guard),
         }
@@ -215,9 +217,12 @@ where
                     // A place that a removal has left empty.
                     Some(slot) if !NodesOf::<K, B, S>::IN_PLACE => Self::link(slot, leaf),
                     _ => {
-                        let change = Change::Child(digit, word);
-                        self.edit(here, parent.slot, change, place, guard)?;
-                        leaf.keep();
+                        let (change, memory) = (Change::Child(digit, word), &self.memory);
+                        let draft = NodesOf::<K, B, S>::prepare::<P>(
+                            memory, here.node, change, place, guard,
+                        )?;
+                        leaf.keep(); // from here on nothing fails
+                        self.apply(here, parent.slot, change, draft, guard);
                     }
                 }
             }
@@ -332,11 +337,23 @@ where
     ) -> Result<(), AllocError> {
         let memory = &self.memory;
         let draft = NodesOf::<K, B, S>::prepare::<P>(memory, here.node, change, place, guard)?;
+        self.apply(here, slot, change, draft, guard);
+        Ok(())
+    }
+
+    /// Makes a prepared change of a locked node, whose copy, if there is one, the slot gets.
+    fn apply(
+        &self,
+        here: Here<'_, NodesOf<K, B, S>>,
+        slot: &Slot,
+        change: Change,
+        draft: Draft<'_, NodesOf<K, B, S>, P>,
+        guard: &Guard,
+    ) {
         if let Some(copy) = draft.node() {
             slot.store(Some(copy));
         }
         self.finish(here, change, draft, guard);
-        Ok(())
     }
 
     /// As `edit`, for a change that takes something away. It needs no memory, but leaves the node
@@ -351,12 +368,7 @@ where
     ) {
         let memory = &self.memory;
         match NodesOf::<K, B, S>::prepare::<P>(memory, here.node, change, place, guard) {
-            Ok(draft) => {
-                if let Some(copy) = draft.node() {
-                    slot.store(Some(copy));
-                }
-                self.finish(here, change, draft, guard);
-            }
+            Ok(draft) => self.apply(here, slot, change, draft, guard),
             Err(_) => self.reduce_in_place(here, change, guard),
         }
     }

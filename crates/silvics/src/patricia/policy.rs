@@ -1,6 +1,6 @@
 //! The policies of synchronisation.
 
-use super::sync::{Coupled, Mode, NodeLock, Optimistic, Plain};
+use super::sync::{AtOnce, Coupled, Mode, NodeLock, Optimistic, Plain};
 use super::transaction::{ByCpu, BySoftware, None, Transactions};
 use silvics_sync::lock::{RawLock, SpinLock};
 use silvics_sync::pthread::{AdaptiveLock, PthreadLock};
@@ -16,6 +16,10 @@ pub trait Policy: private::Sealed + 'static {
     #[doc(hidden)]
     #[allow(private_bounds)]
     type Fast: Mode<Self::Lock>;
+    /// The mode of a section in a transaction.
+    #[doc(hidden)]
+    #[allow(private_bounds)]
+    type InTransaction: Mode<Self::Lock>;
     /// The transactions that sections run in first.
     #[doc(hidden)]
     #[allow(private_bounds)]
@@ -24,19 +28,25 @@ pub trait Policy: private::Sealed + 'static {
 
 mod private {
     pub trait Sealed {}
-    impl<L> Sealed for super::HandOverHand<L> {}
+    pub trait HandLock {}
+    impl HandLock for super::SpinLock {}
+    impl HandLock for super::PthreadLock {}
+    impl HandLock for super::AdaptiveLock {}
+    impl<L: HandLock> Sealed for super::HandOverHand<L> {}
     impl Sealed for super::Teleport {}
     impl Sealed for super::Hardware {}
     impl Sealed for super::StandIn {}
 }
 
-/// Hand-over-hand locking, with a lock of type `L` in each node. Lookups lock, too.
+/// Hand-over-hand locking, with a lock of type `L` in each node: [`SpinLock`], [`PthreadLock`] or
+/// [`AdaptiveLock`]. Lookups lock, too.
 #[derive(Debug)]
 pub struct HandOverHand<L>(PhantomData<L>);
 
-impl<L: RawLock + 'static> Policy for HandOverHand<L> {
+impl<L: RawLock + private::HandLock + 'static> Policy for HandOverHand<L> {
     type Lock = Plain<L>;
     type Fast = Coupled;
+    type InTransaction = Coupled;
     type Transactions = None;
 }
 
@@ -56,6 +66,7 @@ pub struct Teleport;
 impl Policy for Teleport {
     type Lock = VersionLock;
     type Fast = Optimistic;
+    type InTransaction = Optimistic;
     type Transactions = None;
 }
 
@@ -66,6 +77,7 @@ pub struct Hardware;
 impl Policy for Hardware {
     type Lock = VersionLock;
     type Fast = Optimistic;
+    type InTransaction = AtOnce;
     type Transactions = ByCpu;
 }
 
@@ -77,5 +89,6 @@ pub struct StandIn;
 impl Policy for StandIn {
     type Lock = VersionLock;
     type Fast = Optimistic;
+    type InTransaction = AtOnce;
     type Transactions = BySoftware;
 }

@@ -108,15 +108,15 @@ impl Section {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RetryPolicy {
-    /// The tries of a read section after the first one.
+    /// The tries of a read section after the first one, 65 536 at most.
     pub read: u32,
-    /// The tries of a modify section after the first one.
+    /// The tries of a modify section after the first one, 65 536 at most.
     pub modify: u32,
     /// How status words are read.
     pub rule: Rule,
     /// Whether the limits follow the success of tries. After each 64 operations with aborted tries,
     /// a limit rises by a half if more than an eighth of them locked, and falls by a half if most
-    /// did. If none locked, it falls by one, but not below one.
+    /// did. If none locked, it falls by one. It does not fall below one.
     pub adapts: bool,
     /// The odds of injected aborts.
     pub injected: Injected,
@@ -246,6 +246,8 @@ impl Tries {
 
 /// The operations after which a limit is adapted.
 const WINDOW: u64 = 64;
+/// The highest limit that a policy may have.
+const MOST_TRIES: u32 = 1 << 16;
 /// The highest limit that an adaptive policy sets.
 const MOST: u32 = 64;
 
@@ -268,8 +270,8 @@ impl Retries {
 
     /// Changes the policy. Operations that are under way may follow the old one, or either.
     pub fn set(&self, policy: RetryPolicy) {
-        self.limits[0].store(policy.read, Ordering::Relaxed);
-        self.limits[1].store(policy.modify, Ordering::Relaxed);
+        self.limits[0].store(policy.read.min(MOST_TRIES), Ordering::Relaxed);
+        self.limits[1].store(policy.modify.min(MOST_TRIES), Ordering::Relaxed);
         self.adapts.store(policy.adapts, Ordering::Relaxed);
         self.by_listing.store(policy.rule == Rule::Listing, Ordering::Relaxed);
         for (place, (odds, _)) in self.odds.iter().zip(policy.injected.odds()) {
@@ -357,7 +359,7 @@ impl Retries {
         let place = &self.limits[section as usize];
         let limit = place.load(Ordering::Relaxed);
         let next = if locked > passed {
-            limit / 2
+            (limit / 2).max(1)
         } else if locked > WINDOW / 8 {
             (limit + limit / 2 + 1).min(MOST)
         } else if locked == 0 {
@@ -447,6 +449,10 @@ mod tests {
             retries.stats().limits[0]
         };
         assert_eq!((of(0, 63), of(0, 64), of(20, 44), of(50, 14), of(4, 60)), (10, 9, 16, 5, 10));
+        // A limit of none would never rise again.
+        let retries = Retries::new(RetryPolicy { adapts: true, ..RetryPolicy::limits(u32::MAX, 2) });
+        (0..10 * WINDOW).for_each(|_| retries.adapt(Section::Modify, true));
+        assert_eq!(retries.stats().limits, [MOST_TRIES, 1]);
     }
 
     #[test]

@@ -31,7 +31,8 @@ use std::ops::Bound;
 const RUN: usize = 32;
 /// The entries of the first run. Most scans are short.
 const FIRST: usize = 4;
-/// The nodes on a stack. If more have something to come, the uppermost are sought again.
+/// The nodes on a stack that does not grow. If more have something to come, the uppermost are sought
+/// again.
 const DEPTH: usize = 32;
 
 /// The position of a node's own entry, before its children.
@@ -49,24 +50,36 @@ struct Pending<'g, N: Nodes> {
 struct Stack<'g, N: Nodes> {
     levels: [Option<Pending<'g, N>>; DEPTH],
     depth: usize,
+    /// Those above them, if the stack grows.
+    oldest: Vec<Pending<'g, N>>,
+    grows: bool,
     /// Whether nodes above were dropped.
     is_cut: bool,
 }
 
 impl<'g, N: Nodes> Stack<'g, N> {
-    fn new() -> Self {
-        Self { levels: [const { None }; DEPTH], depth: 0, is_cut: false }
+    fn new(grows: bool) -> Self {
+        let levels = [const { None }; DEPTH];
+        Self { levels, depth: 0, oldest: Vec::new(), grows, is_cut: false }
     }
 
     fn push(&mut self, level: Pending<'g, N>) {
-        let place = &mut self.levels[self.depth % DEPTH];
-        self.is_cut |= place.is_some();
-        *place = Some(level);
+        if let Some(oldest) = self.levels[self.depth % DEPTH].replace(level) {
+            if self.grows && self.oldest.try_reserve(1).is_ok() {
+                self.oldest.push(oldest);
+            } else {
+                self.is_cut = true;
+            }
+        }
         self.depth += 1;
     }
 
     fn top(&mut self) -> Option<&mut Pending<'g, N>> {
-        self.levels[self.depth.wrapping_sub(1) % DEPTH].as_mut()
+        let top = &mut self.levels[self.depth.wrapping_sub(1) % DEPTH];
+        if top.is_none() {
+            *top = self.oldest.pop();
+        }
+        top.as_mut()
     }
 
     fn pop(&mut self) {
@@ -211,16 +224,19 @@ where
     fn refill(&mut self) {
         (self.at, self.len) = (0, 0);
         let mut tries = Tries::new(Level::Optimistic);
-        let mut was_aborted = false;
+        let (mut was_aborted, mut grows) = (false, false);
         while self.len == 0 && !self.is_done {
             let gathered = if tries.level == Level::Locked {
-                self.gather::<Coupled>()
+                self.gather::<Coupled>(grows)
             } else {
-                self.gather::<S::Fast>()
+                self.gather::<S::Fast>(grows)
             };
             if let Err(abort) = gathered {
                 was_aborted = true;
                 self.trie.retries.aborted(&mut tries, Section::Read, abort);
+            } else {
+                // A walk that was cut and has found nothing would be the same once more.
+                grows = true;
             }
         }
         if was_aborted {
@@ -237,10 +253,10 @@ where
     }
 
     /// One section: a walk that adds entries to the run.
-    fn gather<M: Mode<S::Lock>>(&mut self) -> Result<(), Abort> {
+    fn gather<M: Mode<S::Lock>>(&mut self, grows: bool) -> Result<(), Abort> {
         let trie = self.trie;
         let mut path = PathOf::<NodesOf<K, B, S>>::default();
-        let mut stack = Stack::new();
+        let mut stack = Stack::new(grows);
         trie.seek::<M, DOWN>(&mut stack, self.start, &mut path, self.guard)?;
         while self.len < self.room {
             let Some(level) = stack.top() else {

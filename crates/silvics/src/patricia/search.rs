@@ -197,7 +197,7 @@ where
     fn try_find_at(&self, level: Level, key: &[u8], guard: &Guard) -> Result<Option<u64>, Abort> {
         match level {
             Level::Transaction => {
-                let section = || self.try_find::<S::Fast>(key, guard);
+                let section = || self.try_find::<S::InTransaction>(key, guard);
                 S::Transactions::run(&self.retries, section)
             }
             Level::Optimistic => self.try_find::<S::Fast>(key, guard),

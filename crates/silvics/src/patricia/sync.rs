@@ -204,6 +204,22 @@ impl Mode<VersionLock> for Optimistic {
     }
 }
 
+/// As [`Optimistic`], in a transaction: a section that meets a lock aborts at once. Waiting would
+/// abort the transaction for another reason.
+#[derive(Debug)]
+pub struct AtOnce;
+
+impl Mode<VersionLock> for AtOnce {
+    #[inline(always)]
+    fn enter(lock: &VersionLock) -> Result<Held<'_, VersionLock>, Abort> {
+        match lock.try_read() {
+            Ok(Some(version)) => Ok(Held { lock, version: Some(version) }),
+            Ok(None) => Err(Abort::Busy),
+            Err(_) => Err(Abort::Changed),
+        }
+    }
+}
+
 /// Waits a little for a writer, which holds a lock for some hundred nanoseconds if it runs.
 #[cold]
 fn enter_busy(lock: &VersionLock) -> Result<Held<'_, VersionLock>, Abort> {
