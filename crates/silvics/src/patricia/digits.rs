@@ -181,19 +181,19 @@ impl Path<'_> {
 mod tests {
     use super::*;
 
-    fn bits(bits: u32, key: &[u8]) -> Vec<u32> {
+    fn characters(bits: u32, key: &[u8]) -> Vec<u32> {
         (0..chars(bits, key.len())).map(|at| digit(bits, key, at)).collect()
     }
 
     #[test]
     fn characters_are_the_bits_from_the_highest() {
         let key = [0b1011_0001, 0x5A];
-        assert_eq!(bits(1, &key[..1]), [1, 0, 1, 1, 0, 0, 0, 1]);
-        assert_eq!(bits(2, &key[..1]), [2, 3, 0, 1]);
-        assert_eq!(bits(4, &key), [0xB, 0x1, 0x5, 0xA]);
-        assert_eq!(bits(8, &key), [0xB1, 0x5A]);
+        assert_eq!(characters(1, &key[..1]), [1, 0, 1, 1, 0, 0, 0, 1]);
+        assert_eq!(characters(2, &key[..1]), [2, 3, 0, 1]);
+        assert_eq!(characters(4, &key), [0xB, 0x1, 0x5, 0xA]);
+        assert_eq!(characters(8, &key), [0xB1, 0x5A]);
         let mut copy = [0xFF; 2];
-        for (at, digit) in bits(2, &key).into_iter().enumerate() {
+        for (at, digit) in characters(2, &key).into_iter().enumerate() {
             put_digit(2, &mut copy, at as u32, digit);
         }
         assert_eq!(copy, key);
@@ -221,7 +221,7 @@ mod tests {
                     head[..heads].copy_from_slice(&text[..heads]);
                     let split = Label { start, head, heads, tail: &text[heads..] };
                     for key in keys {
-                        let (ours, theirs) = (bits(bits, of), bits(bits, key));
+                        let (ours, theirs) = (characters(bits, of), characters(bits, key));
                         if theirs.get(..from as usize) != ours.get(..from as usize) {
                             continue;
                         }
@@ -233,7 +233,8 @@ mod tests {
                         }
                     }
                     assert!(
-                        (from..end).all(|at| split.digit(bits, at) == bits(bits, of)[at as usize])
+                        (from..end)
+                            .all(|at| split.digit(bits, at) == characters(bits, of)[at as usize])
                     );
                 }
             }
