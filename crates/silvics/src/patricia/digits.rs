@@ -186,6 +186,15 @@ mod tests {
     }
 
     #[test]
+    fn keys_that_are_too_long_have_more_characters_than_any_path() {
+        for bits in [1, 2, 4, 8] {
+            for bytes in [MAX_BYTES + 1, (1 << 29) + 3, usize::MAX] {
+                assert!(chars(bits, bytes) > chars(bits, MAX_BYTES), "{bits} bits, {bytes} bytes");
+            }
+        }
+    }
+
+    #[test]
     fn characters_are_the_bits_from_the_highest() {
         let key = [0b1011_0001, 0x5A];
         assert_eq!(characters(1, &key[..1]), [1, 0, 1, 1, 0, 0, 0, 1]);

@@ -450,7 +450,8 @@ mod tests {
         };
         assert_eq!((of(0, 63), of(0, 64), of(20, 44), of(50, 14), of(4, 60)), (10, 9, 16, 5, 10));
         // A limit of none would never rise again.
-        let retries = Retries::new(RetryPolicy { adapts: true, ..RetryPolicy::limits(u32::MAX, 2) });
+        let retries =
+            Retries::new(RetryPolicy { adapts: true, ..RetryPolicy::limits(u32::MAX, 2) });
         (0..10 * WINDOW).for_each(|_| retries.adapt(Section::Modify, true));
         assert_eq!(retries.stats().limits, [MOST_TRIES, 1]);
     }
