@@ -227,13 +227,12 @@ canaries! {
     LpmRootReadEarly "lpm-root-read-early";
 
     "patricia-16":
-    /// A lookup returns what it has read without a look at the version of the node.
+    /// A writer takes the locks at the end of its path without a look at the versions that it has
+    /// read on the way: the nodes may have changed since.
     TeleportNotValidated "teleport-not-validated";
     /// A removal makes the grandparent lead to the sibling without its lock. The grandparent may
     /// have been replaced meanwhile.
     GrandparentNotLocked "grandparent-not-locked";
-    /// A split links its node before the node below it has its shorter label, and unlocks both.
-    SplitBeforeLabel "split-before-label";
 
     "map":
     /// A value that was removed from the index is freed at once. A thread that holds a reference to

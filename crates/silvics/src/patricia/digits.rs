@@ -9,8 +9,8 @@
 use super::MAX_BYTES;
 use crate::encoding::common_prefix;
 
-/// The number of characters of a key of `bytes` bytes. A key that is too long for the trie counts as
-/// one that is too long by a byte: no path has as many characters.
+/// The number of characters of a key of `bytes` bytes. A key that is too long for the trie counts
+/// as one that is too long by a byte: no path has as many characters.
 #[inline(always)]
 pub(super) fn chars(bits: u32, bytes: usize) -> u32 {
     bytes.min(MAX_BYTES + 1) as u32 * 8 / bits

@@ -97,8 +97,8 @@
 //! | the same, hand over hand | when the last node was locked |
 //! | writers that change something | when the last of their locks was taken. All that they change is under these locks |
 //!
-//! A lookup in `compact` that finds no entry may have passed a node that is not on the key's path any
-//! more, since it skips labels. Then its point is the validation of the last node that was.
+//! A lookup in `compact` that finds no entry may have passed a node that is not on the key's path
+//! any more, since it skips labels. Then its point is the validation of the last node that was.
 //!
 //! A node that is not obsolete when its parent is validated is reachable: no change unlinks a node
 //! without making it obsolete (I3). So by induction each node was reachable when the section had
@@ -110,8 +110,9 @@
 //! Deadlock-free. A thread that waits for a lock owns only locks above it. The lock of a sibling,
 //! which a removal takes, is waited for under the lock of the parent, and its owner waits for locks
 //! below alone. Optimistic sections wait for no lock longer than some hundred nanoseconds; they
-//! abort. After their tries they lock. Locks are not fair, so a thread may still wait for long beside
-//! others that write the same node. A lookup locks only then. A scan holds locks, if any, during one call of `next` at most.
+//! abort. After their tries they lock. Locks are not fair, so a thread may still wait for long
+//! beside others that write the same node. A lookup locks only then. A scan holds locks, if any,
+//! during one call of `next` at most.
 //!
 //! # Complexity and footprint
 //! A search takes O(length of the key) steps, and about log(n) / log(alphabet) of them among n

@@ -274,17 +274,6 @@ where
             NodesOf::<K, B, S>::fork::<P>(&self.memory, place, at, None, &children, guard)?
         };
         // From here on nothing fails.
-        if planted(Canary::SplitBeforeLabel) && NodesOf::<K, B, S>::IN_PLACE {
-            Self::link(slot, fork);
-            drop(held);
-            if let Some(lower) = lower {
-                // SAFETY: none: the node is unlocked.
-                let old = unsafe { NodesOf::<K, B, S>::change(node, change, lower.keep()) };
-                self.retire(old, guard);
-            }
-            leaf.map(Draft::keep);
-            return Ok(());
-        }
         Self::link(slot, fork);
         leaf.map(Draft::keep);
         if let Some(lower) = lower {

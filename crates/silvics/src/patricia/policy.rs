@@ -2,10 +2,9 @@
 
 use super::sync::{AtOnce, Coupled, Mode, NodeLock, Optimistic, Plain};
 use super::transaction::{ByCpu, BySoftware, None, Transactions};
-use silvics_sync::lock::{RawLock, SpinLock};
+use silvics_sync::lock::SpinLock;
 use silvics_sync::pthread::{AdaptiveLock, PthreadLock};
 use silvics_sync::version::VersionLock;
-use std::marker::PhantomData;
 
 /// How threads share a trie. Sealed.
 pub trait Policy: private::Sealed + 'static {
@@ -28,36 +27,37 @@ pub trait Policy: private::Sealed + 'static {
 
 mod private {
     pub trait Sealed {}
-    pub trait HandLock {}
-    impl HandLock for super::SpinLock {}
-    impl HandLock for super::PthreadLock {}
-    impl HandLock for super::AdaptiveLock {}
-    impl<L: HandLock> Sealed for super::HandOverHand<L> {}
     impl Sealed for super::Teleport {}
     impl Sealed for super::Hardware {}
     impl Sealed for super::StandIn {}
 }
 
-/// Hand-over-hand locking, with a lock of type `L` in each node: [`SpinLock`], [`PthreadLock`] or
-/// [`AdaptiveLock`]. Lookups lock, too.
-#[derive(Debug)]
-pub struct HandOverHand<L>(PhantomData<L>);
+macro_rules! hand_over_hand {
+    ($($(#[$doc:meta])* $name:ident: $lock:ty;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $name;
 
-impl<L: RawLock + private::HandLock + 'static> Policy for HandOverHand<L> {
-    type Lock = Plain<L>;
-    type Fast = Coupled;
-    type InTransaction = Coupled;
-    type Transactions = None;
+        impl private::Sealed for $name {}
+
+        impl Policy for $name {
+            type Lock = Plain<$lock>;
+            type Fast = Coupled;
+            type InTransaction = Coupled;
+            type Transactions = None;
+        }
+    )*};
 }
 
-/// Hand-over-hand locking with spin locks, which an atomic exchange takes: the paper's slow path.
-pub type Spin = HandOverHand<SpinLock>;
-
-/// Hand-over-hand locking with the C library's mutex.
-pub type Pthread = HandOverHand<PthreadLock>;
-
-/// Hand-over-hand locking with glibc's adaptive mutex, which spins before it sleeps.
-pub type Adaptive = HandOverHand<AdaptiveLock>;
+hand_over_hand! {
+    /// Hand-over-hand locking with spin locks, which an atomic exchange takes: the paper's slow
+    /// path. Lookups lock, too.
+    Spin: SpinLock;
+    /// Hand-over-hand locking with the C library's mutex.
+    Pthread: PthreadLock;
+    /// Hand-over-hand locking with glibc's adaptive mutex, which spins before it sleeps.
+    Adaptive: AdaptiveLock;
+}
 
 /// Lock teleportation, validated in software; hand-over-hand locking after the tries.
 #[derive(Debug)]

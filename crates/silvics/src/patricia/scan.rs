@@ -31,8 +31,8 @@ use std::ops::Bound;
 const RUN: usize = 32;
 /// The entries of the first run. Most scans are short.
 const FIRST: usize = 4;
-/// The nodes on a stack that does not grow. If more have something to come, the uppermost are sought
-/// again.
+/// The nodes on a stack that does not grow. If more have something to come, the uppermost are
+/// sought again.
 const DEPTH: usize = 32;
 
 /// The position of a node's own entry, before its children.

@@ -127,7 +127,6 @@ impl<L: NodeLock> Held<'_, L> {
     #[inline(always)]
     pub(super) fn validate(&self) -> Result<(), Abort> {
         match self.version {
-            Some(_) if planted(Canary::TeleportNotValidated) => Ok(()),
             Some(version) if !self.lock.validate(version) => Err(Abort::Changed),
             _ => Ok(()),
         }
@@ -137,7 +136,9 @@ impl<L: NodeLock> Held<'_, L> {
     #[inline(always)]
     pub(super) fn own(&mut self) -> Result<(), Abort> {
         if let Some(version) = self.version {
-            if !self.lock.upgrade(version) {
+            if planted(Canary::TeleportNotValidated) {
+                self.lock.lock()?;
+            } else if !self.lock.upgrade(version) {
                 return Err(Abort::Changed);
             }
             self.version = None;
