@@ -359,7 +359,9 @@ fn keys_can_have_128_bits() {
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
     let names: Vec<&str> = rows(&result).iter().filter_map(|row| row["index"].as_str()).collect();
     // Maps have only the placement of pools.
-    let indexes = ["art", "words", "ca-tree", "lfca-tree", "blocks"];
+    let tries = ["patricia-2", "patricia-4", "patricia-16", "patricia-256"];
+    let others = ["words", "ca-tree", "lfca-tree", "blocks"];
+    let indexes = [&["art"][..], &tries, &others].concat();
     let maps = ["map", "ordmap", "versioned", "multimap", "skipmap"];
     let placed = [&indexes[..], &maps, &indexes[..]].concat();
     assert_eq!(names, placed.repeat(2));
