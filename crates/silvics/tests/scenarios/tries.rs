@@ -22,9 +22,9 @@ pub(crate) const TRIES: &[Scenario] = &[
     // The label of the node of two keys gets shorter, and its bytes are not those of its beginning.
     Scenario {
         name: "label-moves-beside-lookup",
-        keys: 0x2_0102,
-        before: &[Insert(0x1_0101, 1), Insert(0x1_0102, 1)],
-        tasks: &[&[Insert(0x2_0101, 2)], &[Get(0x1_0101), Get(0x1_0102)]],
+        keys: 0x212,
+        before: &[Insert(0x111, 1), Insert(0x112, 1)],
+        tasks: &[&[Insert(0x211, 2)], &[Get(0x111), Get(0x112)]],
     },
     // The node of 0 and 1 goes, and the leaf that stays takes its place below the grandparent.
     Scenario {
