@@ -4,6 +4,7 @@ use super::*;
 use silvics::AsKey;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
+use std::ops::Bound;
 
 /// A model of the values of one key.
 trait Model<V>: Default {
@@ -262,6 +263,45 @@ fn long_lists_agree() {
             }
             assert!(map.is_empty());
         }
+    }
+}
+
+/// The values of one key between two bounds, in lists of one leaf and of several levels.
+#[test]
+fn ranges_of_values_agree() {
+    let mut rng = Rng(11);
+    for size in [0, 1, 2, 63, 64, 65, work(1000), work(20_000)] {
+        let map: MultiMap<u64, String> = map();
+        let text = |n: u64| format!("{n:05}");
+        let model: BTreeSet<String> = (0..size).map(|n| text(2 * n)).collect();
+        map.extend(model.iter().rev().map(|value| (1, value.clone())));
+        let view = map.pin();
+        for _ in 0..200 {
+            let ends = [(); 2].map(|()| text(rng.below(2 * size + 2)));
+            let [low, high] = [0, 1].map(|at| match rng.below(5) {
+                0 => Bound::Unbounded,
+                1 | 2 => Bound::Included(ends[at].as_str()),
+                _ => Bound::Excluded(ends[at].as_str()),
+            });
+            let is_over = |value: &&String| match low {
+                Bound::Included(low) => value.as_str() >= low,
+                Bound::Excluded(low) => value.as_str() > low,
+                Bound::Unbounded => true,
+            };
+            let is_below = |value: &&String| match high {
+                Bound::Included(high) => value.as_str() <= high,
+                Bound::Excluded(high) => value.as_str() < high,
+                Bound::Unbounded => true,
+            };
+            let expected: Vec<_> = model.iter().filter(is_over).filter(is_below).collect();
+            let values = view.values_range::<str>(1, (low, high));
+            assert_eq!(values.len(), expected.len(), "{low:?} to {high:?} of {size}");
+            assert!(values.clone().zip(&expected).all(|(value, other)| *value == **other));
+            assert!(
+                values.rev().zip(expected.iter().rev()).all(|(value, other)| *value == **other)
+            );
+        }
+        assert_eq!(view.values_range::<str>(2, ..).len(), 0, "the key is absent");
     }
 }
 

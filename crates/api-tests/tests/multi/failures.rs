@@ -233,6 +233,33 @@ fn odd_orders_do_no_harm() {
     }
 }
 
+/// Ranges of values by an order that panics or lies have values of the key and no others.
+#[test]
+fn ranges_by_odd_orders_do_no_harm() {
+    let (live, moods) = (Arc::<AtomicI64>::default(), Arc::<AtomicI64>::default());
+    let map: MultiMap<u64, Odd> = map();
+    let (mut rng, count) = (Rng(5), work(5000));
+    map.extend((0..count).map(|number| (1, Odd::new(number, &live, &moods))));
+    for mood in [PANICS, LIES_ABOUT_ORDER] {
+        moods.store(mood, Ordering::Relaxed);
+        let view = map.pin();
+        for _ in 0..work(5000) {
+            let [low, high] = [(); 2].map(|()| Odd::new(rng.below(count), &live, &moods));
+            let found = catch_unwind(AssertUnwindSafe(|| {
+                let values = view.values_range(1, low..high);
+                assert!(values.len() <= count as usize);
+                values.take(100).fold(0, |found, value| {
+                    assert_eq!(value.tracked.number(), value.number);
+                    found + 1
+                })
+            }));
+            assert!(found.is_ok() || mood == PANICS);
+        }
+    }
+    moods.store(0, Ordering::Relaxed);
+    assert_eq!(map.len(), count as usize);
+}
+
 /// A comparison that changes the list it is called for.
 #[test]
 fn comparisons_may_call_the_map() {

@@ -4,10 +4,12 @@ use super::node::{Node, is_list};
 use crate::map::value::fetch;
 use crate::map::value::inline;
 use crate::map::{Value, ValueRef};
+use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::fmt;
 use std::iter::FusedIterator;
 use std::marker::PhantomData;
+use std::ops::{Bound, RangeBounds};
 
 /// The values of a key are in ascending order ([`Ord`]), each once.
 #[derive(Clone, Copy, Debug)]
@@ -174,6 +176,34 @@ impl<'g, V: Value> Listed<'g, V> {
         }
     }
 
+    /// The number of the first value for which `is_before` is false, if the values for which it is
+    /// true come first. Whatever it answers, the result is a number in the list or that of its end.
+    fn rank(&self, is_before: impl Fn(&V) -> bool) -> u64 {
+        let order = |value: &V| if is_before(value) { Ordering::Less } else { Ordering::Greater };
+        self.search(order).unwrap_or_else(|rank| rank)
+    }
+
+    /// The values between two bounds, if values are in ascending order.
+    pub(super) fn between<Q: Ord + ?Sized>(
+        &self,
+        range: &impl RangeBounds<Q>,
+    ) -> ListedValues<'g, V>
+    where
+        V: Borrow<Q>,
+    {
+        let next = match range.start_bound() {
+            Bound::Included(low) => self.rank(|value| value.borrow() < low),
+            Bound::Excluded(low) => self.rank(|value| value.borrow() <= low),
+            Bound::Unbounded => 0,
+        };
+        let end = match range.end_bound() {
+            Bound::Included(high) => self.rank(|value| value.borrow() <= high),
+            Bound::Excluded(high) => self.rank(|value| value.borrow() < high),
+            Bound::Unbounded => self.count(),
+        };
+        ListedValues { next, end: end.max(next), ..self.values() }
+    }
+
     /// The values in order.
     pub(super) fn values(&self) -> ListedValues<'g, V> {
         let (end, held) = (self.count(), self.held);
@@ -182,7 +212,8 @@ impl<'g, V: Value> Listed<'g, V> {
 }
 
 /// The values of one key as they were at one moment, made by
-/// [`MultiView::values`](super::MultiView::values). They are read from both ends.
+/// [`MultiView::values`](super::MultiView::values) and
+/// [`MultiView::values_range`](super::MultiView::values_range). They are read from both ends.
 ///
 /// A step takes O(1) on average. [`Iterator::nth`] takes O(log n).
 pub struct ListedValues<'g, V> {

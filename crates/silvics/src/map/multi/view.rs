@@ -10,7 +10,9 @@ use crate::map::key::{AsKey, AsPrefix, DefaultIndex, Key};
 use crate::map::lend::{Lends, Pin};
 use crate::map::outcome::OrPanic;
 use crate::map::{ExtendError, KeyRange, MapIndex, Rejected, Value, ValueGuard, ValueRef};
+use std::borrow::Borrow;
 use std::fmt;
+use std::ops::RangeBounds;
 
 /// Implements verbs under the guard of a view.
 macro_rules! view {
@@ -154,6 +156,32 @@ impl<'m, K: Key, V: Value, O, I: MapIndex<Key = K::Form>> MultiView<'m, K, V, O,
     /// The number of keys: see [`MultiMap::key_count`].
     pub fn key_count(&self) -> usize {
         self.map.key_count()
+    }
+}
+
+impl<K: Key, V: Value + Ord, I: MapIndex<Key = K::Form>> MultiView<'_, K, V, Sorted, I> {
+    /// The values of `key` between two bounds, in ascending order, as they were at one moment. They
+    /// are counted, and read from both ends. O(log n) comparisons. If the end is below the start,
+    /// there are none.
+    ///
+    /// ```
+    /// use silvics::MultiMap;
+    ///
+    /// let map: MultiMap<String, u64> = [2, 3, 5, 7, 11].map(|n| ("prime", n)).into_iter().collect();
+    /// let view = map.pin();
+    /// assert!(view.values_range("prime", 3..8).map(|value| *value).eq([3, 5, 7]));
+    /// assert_eq!(view.values_range("prime", 8..).len(), 1);
+    /// ```
+    pub fn values_range<Q: Ord + ?Sized>(
+        &self,
+        key: impl AsKey<K>,
+        range: impl RangeBounds<Q>,
+    ) -> ListedValues<'_, V>
+    where
+        V: Borrow<Q>,
+    {
+        let list = self.map.do_list(&key, (&self.guard).into());
+        list.map_or_else(ListedValues::none, |list| list.between(&range))
     }
 }
 
