@@ -15,7 +15,13 @@ use crate::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::backoff::Backoff;
 
 /// A mutual exclusion lock without data: the structure that contains it decides what it protects.
-pub trait RawLock: Default + Send + Sync {
+///
+/// # Safety
+/// A thread owns the lock from the return of [`lock`](Self::lock), or of a
+/// [`try_lock`](Self::try_lock) that returns true, until it calls [`unlock`](Self::unlock). At most
+/// one thread owns the lock at any time. An owner sees all writes of the owners before it. The
+/// methods and `default` do not panic. A lock that no thread owns may be moved. A new lock is free.
+pub unsafe trait RawLock: Default + Send + Sync {
     /// Waits until the caller owns the lock.
     fn lock(&self);
 
@@ -44,7 +50,8 @@ impl SpinLock {
     }
 }
 
-impl RawLock for SpinLock {
+// SAFETY: one thread at a time turns the flag from false to true, and the table above orders it.
+unsafe impl RawLock for SpinLock {
     #[inline]
     fn lock(&self) {
         let mut backoff = Backoff::new();
@@ -93,7 +100,8 @@ impl TicketLock {
     }
 }
 
-impl RawLock for TicketLock {
+// SAFETY: each ticket is drawn once, and served after the one before it was returned.
+unsafe impl RawLock for TicketLock {
     #[inline]
     fn lock(&self) {
         let mut word = self.word.fetch_add(Self::NEXT, Ordering::Acquire);

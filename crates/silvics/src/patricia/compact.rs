@@ -29,7 +29,7 @@ use silvics_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use silvics_sync::model::touch;
 use silvics_sync::prefetch;
 use std::marker::PhantomData;
-use std::mem::offset_of;
+use std::mem::{needs_drop, offset_of};
 use std::ptr::NonNull;
 
 /// The head of a leaf. The length follows, if keys have different ones, and then the key.
@@ -79,6 +79,11 @@ impl<K: PatriciaKey + ?Sized, L: NodeLock, const A: usize> CompactNodes<K, L, A>
 where
     Alphabet<A>: AlphabetSize,
 {
+    /// Nodes are aligned to eight bytes, and freed without a destructor.
+    const LOCK_FITS: () = assert!(
+        align_of::<L>() <= 8 && !needs_drop::<L>(),
+        "a lock of a compact trie is aligned to 8 bytes at most, and has no destructor"
+    );
     const INNER_HEAD: usize = size_of::<Inner<L, DigitsOf<A>>>();
     /// The offset of a leaf's key.
     const KEY: usize = size_of::<Leaf<L>>() + if K::FIXED.is_some() { 0 } else { 4 };
@@ -233,6 +238,7 @@ where
         value: u64,
         guard: &Guard,
     ) -> Result<NonNull<u8>, AllocError> {
+        const { Self::LOCK_FITS };
         let len = bytes_to(Self::BITS, parts.end);
         let leaf = leaves.alloc(Self::KEY + len, guard)?;
         // SAFETY: the memory has the bytes of a leaf with a key of `len` bytes, is aligned to 8,
@@ -264,6 +270,7 @@ where
         let digits = DigitsOf::<A>::of((0..A as u32).filter(present));
         let offset = Self::slots_at(state);
         let size = offset + size_of::<Slot>() * slots + label;
+        const { Self::LOCK_FITS };
         let node = inners.alloc(size, guard)?;
         let (lock, state) = (L::default(), AtomicU32::new(state));
         // SAFETY: the memory has the bytes of head, value, slots and label, is aligned to 8, and is

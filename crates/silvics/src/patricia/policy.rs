@@ -5,6 +5,10 @@ use super::transaction::{ByCpu, BySoftware, None, Transactions};
 use silvics_sync::lock::SpinLock;
 use silvics_sync::pthread::{AdaptiveLock, PthreadLock};
 use silvics_sync::version::VersionLock;
+use std::marker::PhantomData;
+
+/// A lock that [`HandOverHand`] can have in each node.
+pub use silvics_sync::lock::RawLock;
 
 /// How threads share a trie. Sealed.
 pub trait Policy: private::Sealed + 'static {
@@ -27,37 +31,33 @@ pub trait Policy: private::Sealed + 'static {
 
 mod private {
     pub trait Sealed {}
+    impl<L> Sealed for super::HandOverHand<L> {}
     impl Sealed for super::Teleport {}
     impl Sealed for super::Hardware {}
     impl Sealed for super::StandIn {}
 }
 
-macro_rules! hand_over_hand {
-    ($($(#[$doc:meta])* $name:ident: $lock:ty;)*) => {$(
-        $(#[$doc])*
-        #[derive(Debug)]
-        pub struct $name;
+/// Hand-over-hand locking, the paper's slow path, with any lock. Lookups lock, too.
+///
+/// A lock has no destructor. In a trie of [`Compact`](super::build::Compact), it is aligned to 8
+/// bytes at most. A trie with another lock does not compile.
+#[derive(Debug)]
+pub struct HandOverHand<L>(PhantomData<fn() -> L>);
 
-        impl private::Sealed for $name {}
-
-        impl Policy for $name {
-            type Lock = Plain<$lock>;
-            type Fast = Coupled;
-            type InTransaction = Coupled;
-            type Transactions = None;
-        }
-    )*};
+impl<L: RawLock + 'static> Policy for HandOverHand<L> {
+    type Lock = Plain<L>;
+    type Fast = Coupled;
+    type InTransaction = Coupled;
+    type Transactions = None;
 }
 
-hand_over_hand! {
-    /// Hand-over-hand locking with spin locks, which an atomic exchange takes: the paper's slow
-    /// path. Lookups lock, too.
-    Spin: SpinLock;
-    /// Hand-over-hand locking with the C library's mutex.
-    Pthread: PthreadLock;
-    /// Hand-over-hand locking with glibc's adaptive mutex, which spins before it sleeps.
-    Adaptive: AdaptiveLock;
-}
+/// Hand-over-hand locking with spin locks, which an atomic exchange takes, as in the paper. A
+/// thread that waits for long yields its processor.
+pub type Spin = HandOverHand<SpinLock>;
+/// Hand-over-hand locking with the C library's mutex.
+pub type Pthread = HandOverHand<PthreadLock>;
+/// Hand-over-hand locking with glibc's adaptive mutex, which spins before it sleeps.
+pub type Adaptive = HandOverHand<AdaptiveLock>;
 
 /// Lock teleportation, validated in software; hand-over-hand locking after the tries.
 #[derive(Debug)]

@@ -99,7 +99,9 @@ impl<K: Kind> Default for Mutex<K> {
     }
 }
 
-impl<K: Kind> RawLock for Mutex<K> {
+// SAFETY: POSIX: one thread at a time owns a mutex, and locking synchronizes memory. A mutex of
+// these kinds that no thread owns has no address inside, so it may be moved.
+unsafe impl<K: Kind> RawLock for Mutex<K> {
     #[inline]
     fn lock(&self) {
         // SAFETY: the mutex is initialised, and may have moved. A mutex of this kind fails only if

@@ -12,7 +12,8 @@ pub struct PthreadLock {
 /// The replacement of the adaptive mutex.
 pub type AdaptiveLock = PthreadLock;
 
-impl RawLock for PthreadLock {
+// SAFETY: `SpinLock` meets the contract, and each method forwards to it.
+unsafe impl RawLock for PthreadLock {
     #[inline]
     fn lock(&self) {
         self.spin.lock();
