@@ -454,7 +454,7 @@ macro_rules! for_each_structure {
             checked: "conformance suite, `check`, schedules", max_key_bytes: Some(512 << 10),
             builds: {
                 {
-                    ident: compact, name: "compact", oversights: [], runs: suite, faults: none,
+                    ident: compact, name: "compact", oversights: [], runs: stress, faults: none,
                     types: { u128_keys: $crate::PatriciaTree<u128, $crate::Pooled, $crate::patricia::build::Compact<256>>, }
                 }
                 {

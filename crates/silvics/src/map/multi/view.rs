@@ -160,9 +160,9 @@ impl<'m, K: Key, V: Value, O, I: MapIndex<Key = K::Form>> MultiView<'m, K, V, O,
 }
 
 impl<K: Key, V: Value + Ord, I: MapIndex<Key = K::Form>> MultiView<'_, K, V, Sorted, I> {
-    /// The values of `key` between two bounds, in ascending order, as they were at one moment. They
-    /// are counted, and read from both ends. O(log n) comparisons. If the end is below the start,
-    /// there are none.
+    /// Returns the values of `key` within `range`, in ascending order. The read is atomic. The
+    /// iterator is double-ended and knows its length. Takes O(log n) comparisons. If the end of the
+    /// range is below its start, the iterator is empty.
     ///
     /// ```
     /// use silvics::MultiMap;
