@@ -46,6 +46,17 @@ fn placements_and_pages() {
 }
 
 #[test]
+fn synchronisation() {
+    refuses(&["--sync", "mcs"], &["--sync", "`mcs`", "choose optimistic, rtm, spin"]);
+    refuses(&["--sync", "spin"], &["--sync", "`skiplist` has no build for spin", "patricia-16"]);
+    let two = ["--sync", "spin", "--index", "patricia-2,patricia-16", "--key-type", "u128"];
+    refuses(&two, &["--sync", "`patricia-2` has no build for spin"]);
+    refuses(&["--fallback"], &["--fallback", "for --sync rtm"]);
+    let both = ["--sync", "spin", "--variant", "compact", "--index", "patricia-16"];
+    refuses(&both, &["--sync", "--variant", "leave one out"]);
+}
+
+#[test]
 fn mixes() {
     refuses(&["--mix", "90/5/6"], &["--mix", "`90/5/6`", "sums to 101", "sum to 100"]);
     refuses(&["--mix", "90/10"], &["--mix", "`90/10`", "for example 90/5/5"]);

@@ -2,7 +2,9 @@
 
 mod common;
 
-use common::{Files, assert_sound, bench, bench_json, field, number, rows, run, stderr, stdout};
+use common::{
+    Files, assert_sound, bench, bench_json, field, number, refused, rows, run, stderr, stdout,
+};
 use serde_json::Value;
 
 #[test]
@@ -70,6 +72,9 @@ fn every_contender_runs_every_distribution() {
     // Now and then ferntree 0.7 reports twice that it inserted a key; it then has no rows.
     assert_eq!(names.len() + usize::from(!names.contains("peer:ferntree")), all, "{names:?}");
     let ferntree = rows(&result).iter().filter(|row| row["index"] == "peer:ferntree").count();
+    let rows_of = |name: &str| rows(&result).iter().filter(|row| row["index"] == name).count();
+    let few: Vec<_> = names.iter().filter(|name| rows_of(name) < 8).collect();
+    assert!(few.iter().all(|name| **name == "peer:ferntree"), "{few:?} have fewer rows");
     assert_eq!(rows(&result).len(), 8 * (all - 1) + ferntree);
     for row in rows(&result) {
         assert_sound(row, 1);
@@ -483,6 +488,39 @@ fn a_variant_can_be_chosen_for_all_that_have_it() {
     );
     let one = bench_json(&["--index", "occ-avl", "--variant", "fixed", "--keys", "100"]);
     assert_eq!(rows(&one)[0]["index"], "occ-avl:fixed");
+}
+
+#[test]
+fn tries_are_chosen_by_their_synchronisation() {
+    let keys = ["--key-type", "u128", "--keys", "100", "--mix", "100/0/0"];
+    let run = |args: &[&str]| bench_json(&[&keys, args].concat());
+    let names = |result: &Value| -> Vec<String> {
+        rows(result).iter().map(|row| row["index"].as_str().unwrap().into()).collect()
+    };
+    let of = |index: &str, sync: &str| names(&run(&["--index", index, "--sync", sync]));
+    assert_eq!(of("patricia", "spin"), ["patricia-16:spin"]);
+    assert_eq!(of("patricia-16,patricia-16:spin", "spin"), ["patricia-16:spin"]);
+    assert_eq!(of("patricia-16:paper", "spin"), ["patricia-16:paper-spin"]);
+    assert_eq!(of("patricia-16:paper", "optimistic"), ["patricia-16:paper"]);
+}
+
+/// On a machine without hardware transactions, `--fallback` runs another build, and says so.
+#[test]
+fn transactions_fall_back() {
+    let args = ["--key-type", "u128", "--keys", "100", "--mix", "100/0/0", "--sync", "rtm"];
+    for index in ["patricia-16", "patricia-16:rtm"] {
+        let args = [&["--index", index], &args[..]].concat();
+        let alone = bench(&args);
+        let output = bench(&[&args[..], &["--fallback", "--format", "json"]].concat());
+        let result: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let name = rows(&result)[0]["index"].as_str().unwrap().to_owned();
+        if stderr(&output).contains("optimistic teleportation runs") {
+            assert!(["patricia-16", "patricia-16:compact"].contains(&&*name), "{name}");
+            refused(&alone, &["--sync", "no restricted transactional memory", "add --fallback"]);
+        } else {
+            assert_eq!((name.as_str(), alone.status.code()), ("patricia-16:rtm", Some(0)));
+        }
+    }
 }
 
 #[test]

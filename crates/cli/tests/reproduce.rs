@@ -121,6 +121,100 @@ fn tables_are_filled_in_turns() {
     assert_eq!(decisive(&report).len(), 4, "{report:#}");
 }
 
+/// The source's totals are those of a million keys, so they cannot be shown with fewer.
+#[test]
+fn nodes_of_tries_have_the_bytes_of_the_source() {
+    let report = quick(&["trie/3.1", "--keys", "5k", "--level", "facts"]);
+    for (alphabet, bytes) in [(2, 48.0), (4, 64.0), (16, 160.0), (256, 2080.0)] {
+        let node = line(&report, &format!("alphabet {alphabet}: bytes of a node"));
+        assert_eq!((&node["value"], &node["verdict"]), (&bytes.into(), &"confirmed".into()));
+        let total = line(&report, &format!("alphabet {alphabet}: bytes of 5000 keys"));
+        assert_eq!(total["verdict"], "cannot be shown here", "{total}");
+    }
+    let share = line(&report, "alphabet 16: nodes of the size of their content");
+    assert_eq!(share["verdict"], "confirmed", "{share}");
+}
+
+/// Small tries fit into the caches, so the rates say nothing here. Without valgrind, one line says
+/// that it is missing.
+#[test]
+fn misses_are_counted_for_each_alphabet() {
+    let report = quick(&["trie/3.2", "--keys", "2k", "--level", "model"]);
+    for alphabet in [2, 4, 16, 256] {
+        let lookup = line(&report, &format!("patricia-{alphabet}:paper: a lookup"));
+        assert!(!lookup["found"].as_str().unwrap().starts_with("0.0 reads"), "{lookup}");
+    }
+    let missing = line(&report, "cachegrind")["found"].as_str().unwrap();
+    if !missing.contains("apt-get install valgrind") {
+        let load =
+            line(&report, "cachegrind, patricia-256:paper: a load")["found"].as_str().unwrap();
+        assert!(load.contains("of the accesses"), "{load}");
+    }
+    assert_eq!(report["verdict"], "cannot be shown here", "{report:#}");
+}
+
+/// Without strace, the only line says that it is missing.
+#[test]
+fn traps_are_counted_for_each_allocator() {
+    let report = quick(&["trie/3.4", "--keys", "20k", "--level", "facts"]);
+    let first = &report["evidence"][0];
+    if first["verdict"] == "cannot be shown here" {
+        assert!(first["found"].as_str().unwrap().contains("apt-get install strace"), "{first}");
+    } else {
+        // In the heap of this build, nodes need memory from the system.
+        let glibc = line(&report, "the global allocator")["found"].as_str().unwrap();
+        assert!(!glibc.starts_with("0.00"), "{report:#}");
+        let places = line(&report, "places by traps")["found"].as_str().unwrap();
+        assert!(places.contains("pools, pages thp"), "{places}");
+    }
+}
+
+#[test]
+fn wide_characters_make_tries_shallow() {
+    confirmed("trie/3.3", "20k", "facts", 4);
+}
+
+/// Debug builds are slow, so the rates say nothing here; but each number of threads has its lines.
+#[test]
+fn tries_run_with_more_threads_than_cores() {
+    let report = quick(&["trie/3.5", "--keys", "2k", "--level", "clock"]);
+    for locks in ["spin locks", "mutexes", "adaptive mutexes", "parking_lot"] {
+        let found = line(&report, &format!("8 threads: teleportation / {locks}"));
+        assert!(found["value"].as_f64().unwrap() > 0.0, "{found}");
+    }
+    assert!(
+        line(&report, "spin locks: ")["what"].as_str().unwrap().contains("relative to its best")
+    );
+}
+
+#[test]
+fn limits_of_retries_have_a_map() {
+    let report = quick(&["trie/3.6", "--keys", "2k", "--level", "facts"]);
+    for limit in [0, 10] {
+        let aborts = line(&report, &format!("injected aborts for each lookup, limit {limit}"));
+        assert_eq!((&aborts["verdict"], &aborts["decides"]), (&"confirmed".into(), &false.into()));
+    }
+    let file = std::env::temp_dir().join(format!("silvics-map-{}.svg", std::process::id()));
+    let path = file.to_str().expect("it is text");
+    let report = quick(&["trie/3.6", "--keys", "2k", "--level", "clock", "--svg", path]);
+    let maps = report["maps"].as_array().unwrap();
+    assert_eq!((&maps[0]["keys"], &maps[1]["keys"]), (&2000.into(), &64.into()));
+    for map in maps {
+        let limits = map["read_limits"].as_array().unwrap();
+        assert_eq!(limits, map["modify_limits"].as_array().unwrap());
+        let rows: Vec<_> =
+            map["rows"].as_array().unwrap().iter().filter_map(Value::as_array).collect();
+        assert!(rows.iter().all(|row| row.len() == limits.len()) && rows.len() == limits.len());
+        let throughputs =
+            rows.into_iter().flatten().map(|cell| cell["throughput"].as_f64().unwrap());
+        assert!(throughputs.into_iter().all(|throughput| throughput > 0.0), "{map}");
+    }
+    let picture = std::fs::read_to_string(&file).expect("it was written");
+    std::fs::remove_file(&file).expect("it is there");
+    assert!(picture.contains("reads 10") && picture.ends_with("</svg>\n"), "{picture}");
+    assert_eq!(picture.matches("<rect class=\"h").count(), 2 * 36, "{picture}");
+}
+
 /// The purpose of the command: each finding is named for the build that has it, and not for its
 /// remedy.
 #[test]
@@ -333,7 +427,12 @@ fn without_a_name_it_lists_what_there_is() {
     let output = run(&["reproduce", "--format", "json"]);
     let list: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let list = list["experiments"].as_array().unwrap();
-    let others = ["art/4.1", "art/4.2", "art/4.3", "ets/5.2", "ets/5.3", "ets/5.4", "ets/5.5"];
+    let others = [
+        ["art/4.1", "art/4.2", "art/4.3"].as_slice(),
+        &["ets/5.2", "ets/5.3", "ets/5.4", "ets/5.5"],
+        &["trie/3.1", "trie/3.2", "trie/3.3", "trie/3.4", "trie/3.5", "trie/3.6"],
+    ]
+    .concat();
     assert_eq!(list.len(), numbers.len() + others.len());
     assert!(
         others.iter().all(|other| list.iter().any(|one| one["experiment"] == *other)),
@@ -355,5 +454,14 @@ fn values_that_make_no_sense() {
     refuses(&["bst/1.4", "--seed", "x"], &["--seed", "`x`"]);
     refuses(&["bst/1.4", "--machine", "pdp-11"], &["--machine", "pdp-11"]);
     refuses(&["bst/1.4", "--with-erlang"], &["--with-erlang", "only experiments of `ets`"]);
+    refuses(&["bst/1.4", "--svg", "map.svg"], &["--svg", "only trie/3.6 has a picture"]);
+    let facts = ["trie/3.6", "--level", "facts", "--svg", "map.svg"];
+    refuses(&facts, &["--svg", "of the level clock"]);
+    refuses(&["trie/3.1", "--sync", "rtm"], &["--sync", "only lines of the clock"]);
+    refuses(&["--load-only", "16,0,1,pooled,4k"], &["--load-only", "`0`"]);
+    refuses(&["--load-only", "3,9,1,pooled,4k"], &["--load-only", "`3` is not an alphabet"]);
+    refuses(&["trie/3.6", "--svg", "no-folder/map.svg"], &["--svg", "no folder `no-folder`"]);
+    refuses(&["bst/1.4", "--sync", "optimistic"], &["--sync", "only lines of the clock"]);
+    refuses(&["trie/3.5", "--sync", "spin"], &["--sync", "choose optimistic or rtm"]);
     refuses(&["bst/1.4", "--format", "csv"], &["--format", "table or json"]);
 }

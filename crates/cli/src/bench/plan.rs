@@ -8,6 +8,7 @@ use crate::flags::args::{BenchArgs, Format};
 use crate::flags::error::Error;
 use crate::flags::place::{self, Place};
 use crate::flags::source::{KeySource, key_set, key_type};
+use crate::flags::sync::{self, Sync};
 use crate::flags::types::{KeyType, Types, ValueType};
 use crate::flags::units;
 use crate::flags::values::{THREADS_MAX, list, number, parse, seconds, seed, single};
@@ -128,12 +129,10 @@ impl Plan {
             notes: Vec::new(),
         };
         let names = args.index.as_deref().unwrap_or("default");
-        let (chosen, notes) = select::select(names, args.variant.as_deref(), types, &plan.mixes)?;
+        (plan.chosen, plan.notes) = chosen(args, names, types, &plan.mixes)?;
         if plan.trace.is_some() {
-            chosen.iter().try_for_each(|chosen| chosen.must_adapt(trace::FLAG))?;
+            plan.chosen.iter().try_for_each(|chosen| chosen.must_adapt(trace::FLAG))?;
         }
-        plan.chosen = chosen;
-        plan.notes = notes;
         plan.say_what_has_no_effect(args, cores)?;
         Ok(plan)
     }
@@ -163,6 +162,29 @@ impl Plan {
         }
         Ok(())
     }
+}
+
+/// The indexes to run, and the notes about others.
+fn chosen(
+    args: &BenchArgs,
+    names: &str,
+    types: Types,
+    mixes: &[Mix],
+) -> Result<(Vec<Chosen>, Vec<String>), Error> {
+    let (sync, note) = Sync::new(&args.sync)?;
+    let mut notes: Vec<String> = note.into_iter().collect();
+    let mut chosen = select::resolve(names, args.variant.as_deref())?;
+    if let Some(sync) = sync {
+        if args.variant.is_some() {
+            let remedy = "both choose a build: leave one out";
+            return Err(Error::Conflict { flag: "--sync", other: "--variant", remedy });
+        }
+        chosen = sync.choose(chosen, &mut notes)?;
+    }
+    let (chosen, others) = select::suited(chosen, names, types, mixes)?;
+    notes.extend(others);
+    notes.extend(sync::notes(&chosen));
+    Ok((chosen, notes))
 }
 
 fn counting(text: &str) -> Result<Counting, String> {

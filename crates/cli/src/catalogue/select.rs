@@ -44,6 +44,11 @@ impl Chosen {
         }
     }
 
+    /// Whether the variant was named.
+    pub fn has_named_variant(&self) -> bool {
+        self.explicit_variant
+    }
+
     /// The constructors of the index for a place and for types of keys and values.
     fn maker(&self, place: Place, types: Types) -> Option<AnyMaker> {
         // A peer places its nodes itself.
@@ -124,7 +129,7 @@ impl Chosen {
 
     /// Whether it must be able to do everything that is asked: an index of ours that was named. A
     /// peer loses what it cannot do, and so does a member of a group.
-    fn must(&self) -> bool {
+    pub fn must(&self) -> bool {
         self.named && !self.entry.is_peer()
     }
 
@@ -169,7 +174,16 @@ pub fn select(
     types: Types,
     mixes: &[Mix],
 ) -> Result<(Vec<Chosen>, Vec<String>), Error> {
-    let chosen = resolve(text, variant)?;
+    suited(resolve(text, variant)?, text, types, mixes)
+}
+
+/// The indexes that can run with these types and mixes. `text` named them.
+pub fn suited(
+    chosen: Vec<Chosen>,
+    text: &str,
+    types: Types,
+    mixes: &[Mix],
+) -> Result<(Vec<Chosen>, Vec<String>), Error> {
     if let Some(broken) = chosen.iter().find(|chosen| chosen.canary.is_some()) {
         let problem =
             format!("`{}` is broken on purpose: name it to `silvics verify`", broken.name());

@@ -150,6 +150,20 @@ pub struct KeyFileArgs {
     pub key_type: Option<String>,
 }
 
+/// How the threads of Patricia tries are synchronised.
+#[derive(Args, Debug, Default)]
+pub struct SyncArgs {
+    /// The synchronisation of Patricia tries: optimistic (lock teleportation, validated in
+    /// software), rtm (lock teleportation by hardware transactions), or hand-over-hand locks: spin,
+    /// pthread, adaptive
+    #[arg(long, value_name = "NAME")]
+    pub sync: Option<String>,
+
+    /// Runs `--sync optimistic` if the CPU has no hardware transactions for `--sync rtm`
+    #[arg(long)]
+    pub fallback: bool,
+}
+
 #[derive(Args, Debug)]
 // Negative numbers are refused by their flag, in its words; the last of a repeated flag counts.
 #[command(allow_negative_numbers = true, args_override_self = true)]
@@ -162,6 +176,9 @@ pub struct BenchArgs {
     /// The variant of indexes that are named without one, such as baseline or fixed
     #[arg(long, value_name = "VARIANT")]
     pub variant: Option<String>,
+
+    #[command(flatten)]
+    pub sync: SyncArgs,
 
     /// The number of keys that are loaded, out of a key space twice as large, such as 100k or 1M
     /// [default: 1M]
@@ -495,6 +512,18 @@ pub struct ReproduceArgs {
     /// `apt-get install erlang-base`)
     #[arg(long)]
     pub with_erlang: bool,
+
+    #[command(flatten)]
+    pub sync: SyncArgs,
+
+    /// Loads a trie, and does nothing else: for children of trie/3.2 and trie/3.4, under tools that
+    /// count what a process does
+    #[arg(long, hide = true)]
+    pub load_only: Option<String>,
+
+    /// Writes the maps of trie/3.6 into a file, as SVG
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<std::path::PathBuf>,
 
     /// The seed of all random choices
     #[arg(long, value_name = "N", default_value = "1")]

@@ -6,6 +6,7 @@
 //! | `error` | every error of the command, with its message and exit code |
 //! | `place` | `--placement`, `--pages` and how pools are tuned |
 //! | `source` | `--keyset`, `--key-file`, `--key-format` and `--key-type` |
+//! | `sync` | `--sync` and `--fallback` |
 //! | `types` | the types of keys and values that flags name |
 //! | `units` | numbers with units, as people write them |
 //! | `values` | numbers and lists of them |
@@ -14,6 +15,7 @@ pub mod args;
 pub mod error;
 pub mod place;
 pub mod source;
+pub mod sync;
 pub mod types;
 pub mod units;
 pub mod values;

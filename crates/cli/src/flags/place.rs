@@ -46,10 +46,19 @@ const FEATURES: [(&str, &str); 4] = [
     ("tcmalloc", "tcmalloc"),
 ];
 
+/// The placement in the global allocator.
+pub const SHARED: &str = "shared";
+
 /// The placements of our indexes, by name.
 pub fn names() -> Vec<&'static str> {
-    let allocators = ALLOCATORS.iter().map(|(name, _)| *name);
-    ["pooled", "shared", "size-class"].into_iter().chain(allocators).collect()
+    let mut names: Vec<_> = std::iter::once("pooled").chain(allocators()).collect();
+    names.insert(2, "size-class");
+    names
+}
+
+/// The placements in allocators that are not ours.
+pub fn allocators() -> impl Iterator<Item = &'static str> {
+    std::iter::once(SHARED).chain(ALLOCATORS.iter().map(|(name, _)| *name))
 }
 
 impl Place {
@@ -57,7 +66,7 @@ impl Place {
     pub fn name(self) -> &'static str {
         match self {
             Self::Pooled(..) => "pooled",
-            Self::Shared => "shared",
+            Self::Shared => SHARED,
             Self::SizeClass(_) => "size-class",
             Self::Allocator(name) => name,
         }

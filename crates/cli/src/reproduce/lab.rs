@@ -2,6 +2,7 @@
 
 use super::ets::erlang::Erlang;
 use super::evidence::{Evidence, Level, Verdict};
+use super::heat::HeatMap;
 use super::plan::{Plan, smaller};
 use crate::bench::measure;
 use crate::bench::report::Report as Bench;
@@ -10,7 +11,7 @@ use crate::drive::keys::BenchKey;
 use crate::drive::scans::ScanBy;
 use crate::drive::stats::Interval;
 use crate::drive::subject::{Crew, Traffic};
-use crate::flags::args::{BenchArgs, Format, KeyFileArgs, PlaceArgs};
+use crate::flags::args::{BenchArgs, Format, KeyFileArgs, PlaceArgs, SyncArgs};
 use crate::flags::error::Error;
 use crate::flags::place::Place;
 use crate::flags::types::KeyType;
@@ -42,6 +43,7 @@ pub struct Bed {
     place: Place,
     /// The kinds of objects that the program around it allocates for each key.
     host: &'static [&'static str],
+    key_type: KeyType,
     keys: usize,
     /// Whether the model's machine fetches pairs of lines, if the real one does.
     prefetch: bool,
@@ -55,7 +57,8 @@ impl Bed {
     /// An index in one heap for all kinds, with the study's size classes.
     pub fn mixed(index: &'static str, keys: usize) -> Self {
         let place = Place::SizeClass(Pages::Small);
-        Self { index, place, host: &[], keys, prefetch: true, modulo: false, part: 1 }
+        let (host, key_type) = (&[], KeyType::U64);
+        Self { index, place, host, key_type, keys, prefetch: true, modulo: false, part: 1 }
     }
 
     /// An index with a pool for each kind, on small pages.
@@ -84,6 +87,12 @@ impl Bed {
     #[must_use]
     pub fn beside(self, host: &'static [&'static str]) -> Self {
         Self { host, ..self }
+    }
+
+    /// The setting with random keys of 128 bits.
+    #[must_use]
+    pub fn of_long_keys(self) -> Self {
+        Self { key_type: KeyType::U128, ..self }
     }
 
     /// The setting on a machine that does not fetch pairs of lines.
@@ -177,6 +186,8 @@ pub struct Lab {
     pub machine: Machine,
     /// Erlang, if its tables are measured, too.
     pub erlang: Option<Erlang>,
+    /// The maps of the experiment that is being made.
+    pub maps: Vec<HeatMap>,
     /// The finished inspections, by the model's machine and the setting. Other experiments may need
     /// them again.
     seen: Vec<(Model, Bed, Rc<Look>)>,
@@ -186,7 +197,7 @@ impl Lab {
     /// A lab without finished inspections.
     pub fn new(plan: Plan) -> Self {
         let machine = Machine::this(Crew::new().threads);
-        Self { plan, machine, erlang: None, seen: Vec::new() }
+        Self { plan, machine, erlang: None, maps: Vec::new(), seen: Vec::new() }
     }
 
     /// Whether evidence of a level is requested.
@@ -207,7 +218,11 @@ impl Lab {
             return Ok(Rc::clone(look));
         }
         let plan = self.inspection(bed)?;
-        let examined = examine(&plan, &plan.subject, &traffic::<u64>(&plan), &Progress::new(4))?;
+        let (subject, progress) = (&plan.subject, Progress::new(4));
+        let examined = match plan.key_type {
+            KeyType::U128 => examine(&plan, subject, &traffic::<u128>(&plan), &progress)?,
+            _ => examine(&plan, subject, &traffic::<u64>(&plan), &progress)?,
+        };
         let Some(look) = Look::of(examined.report) else {
             let what = "its lookups tell nothing".into();
             return Err(Error::Wrong { index: bed.index.into(), what });
@@ -259,11 +274,11 @@ impl Lab {
         }
         Ok(Inspection {
             subject: bed.setup()?,
-            key_type: KeyType::U64,
+            key_type: bed.key_type,
             set: None,
             file: None,
             keys: bed.keys,
-            dist: Dist::Uniform,
+            dist: if bed.key_type == KeyType::U128 { Dist::Sparse } else { Dist::Uniform },
             seed: self.plan.seed,
             updates: 0,
             // The study's trees freed no memory.
@@ -336,6 +351,7 @@ impl Lab {
         let args = BenchArgs {
             index: Some(runs.indexes.join(",")),
             variant: None,
+            sync: SyncArgs::default(),
             keys: Some(runs.keys.to_string()),
             key_file: KeyFileArgs::default(),
             value_type: "u64".into(),

@@ -13,25 +13,33 @@
 //! | `plan` | the configuration of a reproduction |
 //! | `lab` | inspections and clocks |
 //! | `evidence` | lines, levels and verdicts |
+//! | `heat` | maps of throughputs |
 //! | `bst` | experiments on binary search trees |
 //! | `art` | experiments on the adaptive radix tree |
 //! | `ets` | experiments on contention adapting trees |
+//! | `trie` | experiments on Patricia tries |
+//! | `turns` | runs on threads, in turns |
 //! | `report` | the result, as a table and as JSON |
 
 mod art;
 mod bst;
 mod ets;
 mod evidence;
+mod heat;
 mod lab;
 mod plan;
 mod report;
+mod trie;
+mod turns;
 
 use crate::flags::args::{Format, ReproduceArgs};
 use crate::flags::error::Error;
 use crate::interrupt;
-use evidence::Evidence;
+use crate::output::File;
+use evidence::{Evidence, Level};
 use lab::Lab;
 use plan::Plan;
+use std::path::Path;
 
 /// An experiment of a source.
 pub struct Experiment {
@@ -52,11 +60,14 @@ pub struct Experiment {
 
 /// All experiments, by source, in the order of their numbers.
 fn all() -> impl Iterator<Item = &'static Experiment> + Clone {
-    bst::ALL.iter().chain(art::ALL).chain(ets::ALL)
+    bst::ALL.iter().chain(trie::ALL).chain(art::ALL).chain(ets::ALL)
 }
 
 /// Reproduces experiments, and prints the result of each as soon as it is finished.
 pub fn reproduce(args: &ReproduceArgs) -> Result<(), Error> {
+    if let Some(load) = &args.load_only {
+        return trie::load_only(load);
+    }
     let format = match Format::parse(&args.format)? {
         Format::Csv => {
             let problem = "evidence is of several sorts: choose table or json";
@@ -64,8 +75,10 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Error> {
         }
         format => format,
     };
-    let plan = Plan::new(args)?;
+    let mut plan = Plan::new(args)?;
     let chosen = plan::chosen(&args.experiments, all())?;
+    plan.sync = trie::sync(&args.sync, &chosen, &plan)?;
+    let picture = args.svg.as_deref().map(|path| picture(path, &chosen, &plan)).transpose()?;
     if chosen.is_empty() {
         return report::list(all(), format);
     }
@@ -78,6 +91,21 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Error> {
         lab.plan = lab.plan.clone().on(experiment.machine)?;
         let evidence = (experiment.gather)(&mut lab)?;
         report::print(&report::Report::new(experiment, &lab, evidence), format)?;
+        if let Some(file) = picture.as_ref().filter(|_| !lab.maps.is_empty()) {
+            heat::write(&lab.maps, file)?;
+        }
+        lab.maps.clear();
     }
     Ok(())
+}
+
+/// The file for pictures of these experiments.
+fn picture(path: &Path, chosen: &[&Experiment], plan: &Plan) -> Result<File, Error> {
+    const FLAG: &str = "--svg";
+    let is_drawn = chosen.iter().any(|one| one.name == trie::DRAWN);
+    if !is_drawn || !plan.levels.contains(&Level::Clock) {
+        let problem = format!("only {} has a picture, of the level clock: name both", trie::DRAWN);
+        return Err(Error::value(FLAG, problem));
+    }
+    File::new(FLAG, path)
 }

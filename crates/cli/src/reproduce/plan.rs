@@ -4,6 +4,7 @@ use super::Experiment;
 use super::evidence::Level;
 use crate::flags::args::ReproduceArgs;
 use crate::flags::error::Error;
+use crate::flags::sync::Sync;
 use crate::flags::values::{list, number, seed, single};
 use silvics_layout::{Cache, Entries, Machine, Tlb};
 use silvics_workload::KEYS_MAX;
@@ -16,6 +17,9 @@ pub struct Plan {
     pub keys: Option<usize>,
     pub quick: bool,
     pub seed: u64,
+    /// The lock teleportation of tries, if one is requested: optimistic, or by hardware
+    /// transactions.
+    pub sync: Option<Sync>,
     /// The machine of the model, if one is requested instead of the source's.
     pub asked: Option<String>,
     /// The machine of the model.
@@ -39,6 +43,7 @@ impl Plan {
             keys: args.keys.as_ref().map(keys).transpose()?,
             quick: args.quick,
             seed: single("--seed", &args.seed, seed)?,
+            sync: None,
             machine: machine(asked.as_deref().unwrap_or(USUAL), args.quick)?,
             asked,
         })
@@ -134,6 +139,9 @@ mod tests {
             quick: false,
             machine: None,
             with_erlang: false,
+            svg: None,
+            load_only: None,
+            sync: crate::flags::args::SyncArgs::default(),
             seed: "1".into(),
             format: "table".into(),
         }

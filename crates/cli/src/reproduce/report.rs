@@ -2,9 +2,11 @@
 
 use super::Experiment;
 use super::evidence::{Evidence, Level, Verdict, verdict};
+use super::heat::HeatMap;
 use super::lab::Lab;
 use crate::flags::args::Format;
 use crate::flags::error::Error;
+use crate::flags::sync::Sync;
 use crate::flags::units::Bytes;
 use crate::host::machine::Machine;
 use crate::output;
@@ -24,6 +26,8 @@ pub struct Report<'a> {
     pub model: ModelMachine,
     pub config: Config,
     pub evidence: Vec<Evidence>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub maps: &'a [HeatMap],
     pub verdict: Verdict,
     /// The lines that differ from the source's result, though the verdict does not depend on them.
     pub except: Vec<String>,
@@ -47,6 +51,9 @@ pub struct Config {
     pub keys: Option<usize>,
     pub quick: bool,
     pub seed: u64,
+    /// The requested synchronisation of tries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sync: Option<&'static str>,
 }
 
 impl<'a> Report<'a> {
@@ -86,11 +93,13 @@ impl<'a> Report<'a> {
                 keys: plan.keys,
                 quick: plan.quick,
                 seed: plan.seed,
+                sync: plan.sync.map(Sync::name),
             },
             verdict: verdict(&evidence),
             except: except.collect(),
             cannot_show,
             evidence,
+            maps: &lab.maps,
         }
     }
 }
@@ -111,6 +120,9 @@ fn text(report: &Report<'_>) -> String {
     let llc = Bytes(model.llc_bytes);
     let _ = writeln!(text, "machine: {}", report.machine);
     let _ = writeln!(text, "model: {}, {llc} of last level; seed {}", model.name, config.seed);
+    if let Some(sync) = config.sync {
+        let _ = writeln!(text, "lock teleportation: {sync}");
+    }
     let header = ["level", "what", "expected", "found", "verdict"];
     let mut table = output::table(&header);
     for line in &report.evidence {
@@ -123,7 +135,11 @@ fn text(report: &Report<'_>) -> String {
             format!("{}{aside}", line.verdict.name()),
         ]);
     }
-    let _ = writeln!(text, "\n{table}\n\nverdict: {}", report.verdict.name());
+    let _ = writeln!(text, "\n{table}\n");
+    for map in report.maps {
+        let _ = writeln!(text, "{}", map.table());
+    }
+    let _ = writeln!(text, "verdict: {}", report.verdict.name());
     for line in &report.except {
         let _ = writeln!(text, "  but {line}");
     }

@@ -159,6 +159,9 @@ mod tests {
             quick: true,
             machine: None,
             with_erlang: false,
+            svg: None,
+            load_only: None,
+            sync: crate::flags::args::SyncArgs::default(),
             seed: "1".into(),
             format: "table".into(),
         };

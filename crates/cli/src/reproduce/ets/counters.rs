@@ -7,7 +7,6 @@
 //! has keys of its own, so that it meets others at the counter alone, if the index allows this.
 
 use super::erlang::Counters;
-use super::turns::{Rounds, at_least, in_turns, median, rate, ratio, run};
 use crate::drive::run::Failure;
 use crate::drive::subject::Crew;
 use crate::flags::error::Error;
@@ -15,6 +14,7 @@ use crate::interrupt;
 use crate::reproduce::Experiment;
 use crate::reproduce::evidence::{Evidence, Expected, Level, Unit};
 use crate::reproduce::lab::Lab;
+use crate::reproduce::turns::{Rounds, at_least, in_turns, median, rate, ratio, run};
 use silvics::frame::Algorithm;
 use silvics::{AllocError, CaTree, Counting, Index, Lookup, Options, OrderedIndex, WordTree};
 use std::hint::black_box;
@@ -210,7 +210,7 @@ fn speeds(kind: Kind, threads: usize, rounds: Rounds) -> Result<Evidence, Error>
     let crew = Crew::new();
     let samples = in_turns(2, rounds.rounds, |subject, round| {
         let index = &*indexes[subject];
-        let work = |thread: usize, ended: &super::turns::Ended| {
+        let work = |thread: usize, ended: &crate::reproduce::turns::Ended| {
             let failed = |error| Failure::Alloc { error, done: 0 };
             // A round has keys of its own.
             let (first, mut number) = (round << 30, round << 30);

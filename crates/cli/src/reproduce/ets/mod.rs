@@ -9,7 +9,6 @@
 //! | `moments` | its facts: base nodes of a range, and recorded histories |
 //! | `counters` | ets/5.5 |
 //! | `subjects` | maps that read ranges |
-//! | `turns` | runs on threads, in turns |
 //! | `erlang` | Erlang's tables, measured by a script |
 
 mod counters;
@@ -20,7 +19,6 @@ mod ranges;
 mod subjects;
 mod switched;
 mod throughput;
-mod turns;
 
 use super::Experiment;
 use crate::flags::error::Error;

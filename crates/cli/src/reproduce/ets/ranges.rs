@@ -2,7 +2,6 @@
 
 use super::subjects::{CA, Driver, LFCA, LOCKED, Locked, Mix, Ranged, SKIPLIST, Subject};
 use super::subjects::{all, apart, fill};
-use super::turns::{Draws, Rounds, at_least, in_turns, median, rate, ratio, run};
 use super::{moments, switched};
 use crate::drive::run::Failure;
 use crate::drive::stats::Interval;
@@ -11,6 +10,7 @@ use crate::flags::error::Error;
 use crate::reproduce::Experiment;
 use crate::reproduce::evidence::{Evidence, Level, Verdict};
 use crate::reproduce::lab::Lab;
+use crate::reproduce::turns::{Draws, Rounds, at_least, in_turns, median, rate, ratio, run};
 use silvics::{AllocError, CaTree, Guard, RangeUpdates};
 use silvics_sync::atomic::{AtomicU64, Ordering};
 use std::ops::Range;
@@ -183,7 +183,7 @@ impl Bench {
         let updated = [AtomicU64::new(0), AtomicU64::new(0)];
         let samples = in_turns(2, self.rounds.rounds, |subject, round| {
             let (name, map) = subjects[subject];
-            let work = |thread: usize, ended: &super::turns::Ended| {
+            let work = |thread: usize, ended: &crate::reproduce::turns::Ended| {
                 let mut draws = Draws::new(self.seed, 2000 + round, thread);
                 let (mut guard, mut done, mut entries) = (map.pin(), 0, 0);
                 while !ended.is_over() {

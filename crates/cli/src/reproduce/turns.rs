@@ -1,10 +1,10 @@
 //! Runs on threads that start together, and the ratio of runs in turns.
 
+use super::evidence::{Evidence, Level, Verdict};
 use crate::drive::run::Failure;
 use crate::drive::stats::Interval;
 use crate::drive::subject::Crew;
 use crate::interrupt;
-use crate::reproduce::evidence::{Evidence, Level, Verdict};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use silvics_sync::atomic::{AtomicBool, Ordering};
