@@ -391,7 +391,7 @@ macro_rules! for_each_structure {
             checked: "conformance suite, `check`, schedules", max_key_bytes: Some(512 << 10),
             builds: {
                 {
-                    ident: compact, name: "compact", oversights: [], runs: suite, faults: none,
+                    ident: compact, name: "compact", oversights: [], runs: stress, faults: none,
                     types: { u128_keys: $crate::PatriciaTree<u128, $crate::Pooled, $crate::patricia::build::Compact<4>>, }
                 }
                 {
@@ -515,7 +515,6 @@ macro_rules! for_each_structure {
                     runs: suite, faults: scans,
                     types: {
                         u64_keys: $crate::CaTree<u64, $crate::Pooled, $crate::ca::build::Restless>,
-                        u128_keys: $crate::CaTree<u128, $crate::Pooled, $crate::ca::build::Restless>,
                         byte_keys: $crate::CaTree<[u8], $crate::Pooled, $crate::ca::build::Restless>,
                     }
                 }
@@ -565,7 +564,6 @@ macro_rules! for_each_structure {
                     runs: suite, faults: scans,
                     types: {
                         u64_keys: $crate::LfcaTree<u64, $crate::Pooled, $crate::ca::build::Restless>,
-                        u128_keys: $crate::LfcaTree<u128, $crate::Pooled, $crate::ca::build::Restless>,
                         byte_keys: $crate::LfcaTree<[u8], $crate::Pooled, $crate::ca::build::Restless>,
                     }
                 }
