@@ -135,40 +135,6 @@ fn nodes_of_tries_have_the_bytes_of_the_source() {
     assert_eq!(share["verdict"], "confirmed", "{share}");
 }
 
-/// Small tries fit into the caches, so the rates say nothing here. Without valgrind, one line says
-/// that it is missing.
-#[test]
-fn misses_are_counted_for_each_alphabet() {
-    let report = quick(&["trie/3.2", "--keys", "2k", "--level", "model"]);
-    for alphabet in [2, 4, 16, 256] {
-        let lookup = line(&report, &format!("patricia-{alphabet}:paper: a lookup"));
-        assert!(!lookup["found"].as_str().unwrap().starts_with("0.0 reads"), "{lookup}");
-    }
-    let missing = line(&report, "cachegrind")["found"].as_str().unwrap();
-    if !missing.contains("apt-get install valgrind") {
-        let load =
-            line(&report, "cachegrind, patricia-256:paper: a load")["found"].as_str().unwrap();
-        assert!(load.contains("of the accesses"), "{load}");
-    }
-    assert_eq!(report["verdict"], "cannot be shown here", "{report:#}");
-}
-
-/// Without strace, the only line says that it is missing.
-#[test]
-fn traps_are_counted_for_each_allocator() {
-    let report = quick(&["trie/3.4", "--keys", "20k", "--level", "facts"]);
-    let first = &report["evidence"][0];
-    if first["verdict"] == "cannot be shown here" {
-        assert!(first["found"].as_str().unwrap().contains("apt-get install strace"), "{first}");
-    } else {
-        // In the heap of this build, nodes need memory from the system.
-        let glibc = line(&report, "the global allocator")["found"].as_str().unwrap();
-        assert!(!glibc.starts_with("0.00"), "{report:#}");
-        let places = line(&report, "places by traps")["found"].as_str().unwrap();
-        assert!(places.contains("pools, pages thp"), "{places}");
-    }
-}
-
 #[test]
 fn wide_characters_make_tries_shallow() {
     confirmed("trie/3.3", "20k", "facts", 4);

@@ -37,7 +37,7 @@ use stops::{
 };
 
 /// The number of schedules per scenario and scheduler, unless `SILVICS_SCHEDULES` is set.
-const SCHEDULES: usize = 500;
+const SCHEDULES: usize = 300;
 
 fn explore_all<I: Create + Subject>(structure: &str, lists: &[&'static [Scenario]], act: Act<I>) {
     for scenario in lists.iter().copied().flatten() {
