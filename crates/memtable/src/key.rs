@@ -116,7 +116,7 @@ impl Comparator for Bytewise {
         a.cmp(b)
     }
 
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "leveldb.BytewiseComparator"
     }
 
@@ -135,7 +135,7 @@ impl Comparator for ReverseBytewise {
         b.cmp(a)
     }
 
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "rocksdb.ReverseBytewiseComparator"
     }
 

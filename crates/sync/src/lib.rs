@@ -53,6 +53,7 @@
 //! * [`OnceBox`]: a place for an object that is made when it is first needed;
 //! * [`counter`]: a counter that is striped over threads once it is large or contended;
 //! * [`stamp`]: numbers that are unique in the process;
+//! * [`random`]: random numbers for structures, with one stream per thread;
 //! * [`rcu`]: read-copy-update, with readers that announce themselves in such cells and writers
 //!   that wait for them;
 //! * [`model`]: the calls by which structures and tests inform the model checkers.
@@ -71,6 +72,7 @@ mod once_box;
 pub mod per_thread;
 mod prefetch;
 pub mod pthread;
+pub mod random;
 pub mod rcu;
 pub mod stamp;
 pub mod tagged;

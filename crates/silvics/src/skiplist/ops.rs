@@ -9,10 +9,7 @@ use crate::domain::Guard;
 use crate::update::{Step, Update};
 use silvics_pool::{AllocError, Placement};
 use silvics_sync::atomic::{Ordering as Memory, fence};
-#[cfg(not(silvics_shuttle))]
-use silvics_sync::per_thread::thread_index;
-#[cfg(not(silvics_shuttle))]
-use std::cell::Cell;
+use silvics_sync::random::random;
 
 /// The link that replaces `onward` of a node which is to be replaced, or `None` if that is removed.
 #[inline(always)]
@@ -207,32 +204,6 @@ impl<K: SkipKey + ?Sized, P: Placement> Skip<K, P> {
         }
         height
     }
-}
-
-/// A random number that the schedule chooses, so that a replay builds the same towers.
-#[cfg(silvics_shuttle)]
-use silvics_sync::model::random;
-
-/// A random number by Marsaglia's xorshift64*, with one stream per thread.
-#[cfg(not(silvics_shuttle))]
-fn random() -> u64 {
-    silvics_sync::thread_local! {
-        static STATE: Cell<u64> = Cell::new(0);
-    }
-    STATE
-        .try_with(|state| {
-            let mut x = state.get();
-            if x == 0 {
-                let index = thread_index().map_or(0, |i| i.get() as u64);
-                x = (index + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-            }
-            x ^= x >> 12;
-            x ^= x << 25;
-            x ^= x >> 27;
-            state.set(x);
-            x.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 16
-        })
-        .unwrap_or(u64::MAX) // a tower of one level
 }
 
 /// A node that an operation has allocated and not yet linked. It is kept when the operation
