@@ -23,6 +23,8 @@
 //! * [`Pool<T>`] holds objects of one type, [`BytesPool`] objects of many sizes.
 //! * [`Packed`] holds objects of any kinds, one directly behind the other, in regions that are
 //!   unmapped with their last object. Use it for a set of objects that are allocated together.
+//! * [`ConcurrentArena`] holds objects of any kinds that many threads allocate, and frees them all
+//!   at once when it is dropped. Use it for a structure that only grows, such as a memtable.
 //!
 //! # What a pool guarantees
 //! * **Speed.** An allocation or a free pops or pushes an array that only the calling thread uses.
@@ -82,6 +84,7 @@
 //! behind features of their names, jemalloc (also with an arena per object kind), mimalloc and
 //! tcmalloc.
 
+mod arena;
 mod budget;
 mod bytes;
 mod core;
@@ -99,6 +102,7 @@ mod small;
 mod tuning;
 mod typed;
 
+pub use arena::{ArenaStats, ConcurrentArena};
 pub use budget::Budget;
 pub use bytes::BytesPool;
 pub use error::AllocError;
