@@ -43,7 +43,8 @@
 //! * A3: `held` is the number of bytes that the arena has taken from its budget: the charged parts
 //!   of granules, and the objects in mappings of their own, rounded up to pages.
 //! * A4: nothing is unmapped before the arena is dropped.
-//! * A5: if `shards` is not null, it leads to `count` initialised shards, which stay until the drop.
+//! * A5: if `shards` is not null, it leads to `count` initialised shards, a power of two. They stay
+//!   until the drop.
 //! * A6: a thread that waits for the main lock has at most one shard's lock, and no thread that has
 //!   the main lock waits for a shard's. So no threads wait for each other in a circle.
 //!
@@ -163,8 +164,8 @@ pub struct ArenaStats {
     pub shards: usize,
 }
 
-/// An arena for many threads: objects are allocated one by one, and freed all at once when the arena
-/// is dropped.
+/// An arena for many threads: objects are allocated one by one. They are freed all at once when the
+/// arena is dropped.
 ///
 /// ```
 /// use silvics_pool::{ConcurrentArena, Config};

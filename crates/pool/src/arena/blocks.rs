@@ -71,7 +71,7 @@ impl Source {
     }
 }
 
-/// What only the owner of the main lock accesses.
+/// The granules and counts, which only the owner of the main lock accesses.
 pub(super) struct Blocks {
     /// The charged part of the current granule.
     charged: Bump,
