@@ -2,9 +2,9 @@
 //!
 //! Each thread allocates a million objects of 40 bytes from one arena. The figures are nanoseconds
 //! per allocation of one thread: the median of nine rounds, and the least. `main` uses the main
-//! arena until threads meet, `shards` has shards from the start, and `written` also writes the first
-//! word of each object. Behind them stands how many allocations there are to each lock of the main
-//! arena. `bump` is a range that one thread has alone (`Packer`), for comparison.
+//! arena until threads meet, `shards` has shards from the start, and `written` also writes the
+//! first word of each object. Behind them stands how many allocations there are to each lock of the
+//! main arena. `bump` is a range that one thread has alone (`Packer`), for comparison.
 
 use silvics_pool::{ConcurrentArena, Config, Packed};
 use std::alloc::Layout;

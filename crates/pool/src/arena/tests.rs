@@ -98,7 +98,7 @@ fn steps_double_up_to_the_block_and_little_is_charged_in_advance() {
             if n * 1000 > limit << 20 {
                 break;
             }
-            // Half of the charged bytes, a step, the ends of granules, or a granule of more than four.
+            // Half of the charged bytes, a step, ends of granules, or a granule of more than four.
             let most = if pages == Pages::Small { block } else { (n * 1000).min(HUGE_PAGE) };
             let ends = n * 1000 / HUGE_PAGE * 1000;
             assert!(
