@@ -245,15 +245,6 @@ impl<'a> IntoIterator for BatchRef<'a> {
     }
 }
 
-impl<'a> IntoIterator for &'a WriteBatch {
-    type Item = Op<'a>;
-    type IntoIter = Ops<'a>;
-
-    fn into_iter(self) -> Ops<'a> {
-        self.ops()
-    }
-}
-
 /// The operations of a batch, in the order in which they were added.
 #[derive(Clone, Debug)]
 pub struct Ops<'a> {

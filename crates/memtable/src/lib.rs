@@ -9,6 +9,7 @@ pub mod canary;
 mod canary;
 mod entry;
 mod key;
+pub mod log;
 pub mod skiplist;
 
 pub use batch::{
@@ -17,6 +18,7 @@ pub use batch::{
 };
 pub use bloom::{DynamicBloom, KeyHash};
 pub use entry::{Draft, EncodedKey, Entry};
+pub use log::{LogFolder, LogStorage};
 pub use key::{
     ByteOrder, Bytewise, Comparator, InternalKey, Kind, MAX_SEQNO, ReverseBytewise, Seqno, pack,
 };
