@@ -393,6 +393,27 @@ impl Guard {
         self.adopted.clear();
         self.inner.repin();
     }
+
+    /// Runs a call on some thread once all guards of this domain that live now are gone. The call
+    /// may drop what a structure of the caller has unlinked.
+    ///
+    /// It waits in this thread's queue until later pins, or [`Domain::flush`], collect. The
+    /// collector allocates some bytes for it from the global allocator.
+    ///
+    /// ```
+    /// use silvics::Domain;
+    /// use std::sync::Arc;
+    ///
+    /// let (domain, kept) = (Domain::new(), Arc::new(5));
+    /// let other = Arc::clone(&kept);
+    /// domain.pin().defer(move || drop(other));
+    /// domain.flush();
+    /// assert_eq!(Arc::strong_count(&kept), 1);
+    /// ```
+    pub fn defer(&self, call: impl FnOnce() + Send + 'static) {
+        // SAFETY: the call is `Send` and borrows nothing, so any thread may run it at any time.
+        unsafe { self.inner.defer_unchecked(call) };
+    }
 }
 
 /// A pin of a domain that may move to other threads.

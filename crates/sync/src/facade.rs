@@ -93,11 +93,11 @@ pub mod thread {
     #[cfg(all(silvics_shuttle, not(silvics_loom)))]
     pub use crate::model::yield_now;
     #[cfg(silvics_loom)]
-    pub use loom::thread::{JoinHandle, spawn, yield_now};
+    pub use loom::thread::{JoinHandle, Thread, current, park, spawn, yield_now};
     #[cfg(all(silvics_shuttle, not(silvics_loom)))]
-    pub use shuttle::thread::{JoinHandle, spawn};
+    pub use shuttle::thread::{JoinHandle, Thread, current, park, spawn};
     #[cfg(not(any(silvics_loom, silvics_shuttle)))]
-    pub use std::thread::{JoinHandle, spawn, yield_now};
+    pub use std::thread::{JoinHandle, Thread, current, park, spawn, yield_now};
 }
 
 #[cfg(all(silvics_shuttle, not(silvics_loom)))]
