@@ -196,7 +196,7 @@ impl DynamicBloom {
     /// The number of the first word of a key.
     #[inline(always)]
     fn first(&self, key: KeyHash) -> usize {
-        (u128::from(key.0) * self.words as u128 >> 64) as usize
+        ((u128::from(key.0) * self.words as u128) >> 64) as usize
     }
 
     /// Calls `visit` with each word of a key and the bits that the key has there, until it returns

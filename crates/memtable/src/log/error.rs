@@ -83,6 +83,16 @@ pub enum LogError {
 }
 
 impl LogError {
+    /// The error of a listing.
+    pub(crate) fn list(error: io::Error) -> Self {
+        Self::io(None, Action::List, error)
+    }
+
+    /// The error of a removal.
+    pub(crate) fn remove(log: u64, error: io::Error) -> Self {
+        Self::io(log, Action::Remove, error)
+    }
+
     pub(super) fn io(log: impl Into<Option<u64>>, action: Action, error: io::Error) -> Self {
         Self::Io { log: log.into(), action, error: Arc::new(error) }
     }

@@ -41,10 +41,10 @@
 //! not a log, or the medium has damaged it: that is an error. A file that is not longer has no
 //! record. If its header is invalid then the power failed during its creation: it counts as empty.
 //!
-//! R2. *A failure is final.* After an append or a sync has failed, the writer refuses every call and
-//! names the first cause. The bytes of a failed append may be in the file in part, so that a later
-//! record would follow garbage. After a failed sync the system may have dropped the dirty pages and
-//! report success the next time (`fsync` of Linux; Rebello et al., ATC'20).
+//! R2. *A failure is final.* After an append or a sync has failed, the writer refuses every call
+//! and names the first cause. The bytes of a failed append may be in the file in part, so that a
+//! later record would follow garbage. After a failed sync the system may have dropped the dirty
+//! pages and report success the next time (`fsync` of Linux; Rebello et al., ATC'20).
 //!
 //! R3. *Sequence numbers have no gap.* A record begins with the number that follows the record
 //! before it; the header of a log begins with the number that follows the log before it.
@@ -66,8 +66,8 @@
 //!
 //! *Nothing behind a hole is applied.* Assume that a record of log 6 is lost. The log that was
 //! created after it begins behind the numbers of that record, so it does not continue what is
-//! applied; nor do its successors. With R4, records that were synced are never behind a hole, unless
-//! the medium loses what it has made durable. The report names the logs that were left out.
+//! applied; nor do its successors. With R4, records that were synced are never behind a hole,
+//! unless the medium loses what it has made durable. The report names the logs that were left out.
 //!
 //! *A torn tail that an earlier recovery has accepted is no hole.* The owner begins log 7 at the
 //! number at which that recovery stopped. A second recovery reads the same part of log 6, stops at
@@ -80,9 +80,10 @@
 //!
 //! # Checked by
 //!
-//! `log/tests`: each truncation and each flipped bit of a file; each call of the storage that fails;
-//! and [`Forgetful`](forgetful::Forgetful), a storage that loses power and keeps some of the sectors
-//! that were not synced. The fuzz target `log` writes records with valid checksums around any bytes.
+//! `log/tests`: each truncation and each flipped bit of a file; each call of the storage that
+//! fails; and [`Forgetful`](forgetful::Forgetful), a storage that loses power and keeps some of the
+//! sectors that were not synced. The fuzz target `log` writes records with valid checksums around
+//! any bytes.
 
 mod error;
 mod folder;

@@ -15,7 +15,9 @@
 //! Keys with the same user key, or with 255 bytes or more in common, have hint 0, which decides
 //! nothing against another 0.
 
-use crate::entry::{EncodedKey, Entry};
+#[cfg(doc)]
+use crate::entry::EncodedKey;
+use crate::entry::Entry;
 use crate::key::{Comparator, InternalKey};
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -198,8 +200,6 @@ impl<F: Fn(Entry<'_>, Entry<'_>) -> Ordering + Send + Sync> Order for ByFunction
         (self.0)(entry, target)
     }
 }
-
-const _: fn(&EncodedKey) -> Entry<'_> = EncodedKey::entry;
 
 #[cfg(all(test, not(any(silvics_loom, silvics_shuttle))))]
 mod tests {

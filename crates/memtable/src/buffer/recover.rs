@@ -1,0 +1,91 @@
+//! Opening a buffer with a log.
+
+use super::tables::{Frozen, Tables, Taking};
+use super::write::Lead;
+use super::{BufferOptions, OpenError, WriteBuffer};
+use crate::index::{Index, SetupError};
+use crate::log::{LogError, LogStorage, LogWriter, Record, Recovery, RecoveryError, recover_logs};
+use crate::table::Table;
+use silvics::Domain;
+use std::sync::Arc;
+
+/// The tables that recovery fills.
+struct Filling<'o, I: Index> {
+    options: &'o BufferOptions,
+    domain: Domain,
+    active: Option<Arc<Taking<I>>>,
+    /// The oldest one first.
+    frozen: Vec<Frozen<I>>,
+}
+
+impl<I: Index> Filling<'_, I> {
+    fn table(&self) -> Result<Arc<Table<I>>, SetupError> {
+        Table::new(&self.options.table, self.domain.clone()).map(Arc::new)
+    }
+
+    /// Adds the batch of a record, to a new table if the present one is full.
+    fn apply(&mut self, record: &Record<'_>) -> Result<(), SetupError> {
+        let full = |taking: &Taking<I>| taking.table.bytes() >= self.options.table_bytes;
+        if let Some(taken) = self.active.take_if(|taking| full(taking)) {
+            self.frozen.push(Frozen { taken, last: record.first_seqno - 1 });
+        }
+        let taking = if let Some(taking) = &self.active {
+            Arc::clone(taking)
+        } else {
+            let (log, first) = (record.log, record.first_seqno);
+            let taking = Arc::new(Taking { table: self.table()?, log, first });
+            Arc::clone(self.active.insert(taking))
+        };
+        let guard = self.domain.pin();
+        for (seqno, op) in (record.first_seqno..).zip(record.batch.ops()) {
+            // SAFETY: this is the only thread that has the table.
+            unsafe { taking.table.add(seqno, op, false, &guard)? };
+        }
+        Ok(())
+    }
+}
+
+impl<I: Index> WriteBuffer<I> {
+    /// Opens a buffer over the logs of a storage: recovers what they have, and begins another log.
+    /// A storage without logs gives an empty buffer.
+    ///
+    /// All records up to the first hole are in the buffer and durable. [`Recovery`] reports where
+    /// it stopped. Full tables are frozen, and there may be more of them than `max_frozen`: flush
+    /// them.
+    pub fn recover(
+        options: BufferOptions,
+        storage: Arc<dyn LogStorage>,
+    ) -> Result<(Self, Recovery), OpenError> {
+        options.check()?;
+        let mut filling =
+            Filling { options: &options, domain: Domain::new(), active: None, frozen: Vec::new() };
+        let name = options.table.comparator.name();
+        let recovery = recover_logs(&*storage, name, |record| filling.apply(record));
+        let recovery = recovery.map_err(|error| match error {
+            RecoveryError::Log(error) => OpenError::Log(error),
+            RecoveryError::Apply { error, .. } => OpenError::Table(error),
+        })?;
+        let (number, next) = (recovery.next_number, recovery.last_seqno + 1);
+        let log = LogWriter::create(&*storage, number, next, name)?;
+        // Logs that were left out do not continue the others. They go first: without the logs
+        // before them they would be taken for the beginning.
+        for &number in &recovery.left_out {
+            storage.remove(number).map_err(|error| LogError::remove(number, error))?;
+        }
+        let active = match filling.active.take() {
+            Some(active) => active,
+            None => Arc::new(Taking { table: filling.table()?, log: number, first: next }),
+        };
+        let lead = Lead { active: Arc::clone(&active), log: Some(log), next_log: number + 1, next };
+        filling.frozen.reverse();
+        let tables = Tables { active, frozen: filling.frozen };
+        let domain = filling.domain;
+        Ok((Self::of_parts(options, domain, Some(storage), lead, tables), recovery))
+    }
+
+    /// Begins a log.
+    pub(super) fn create_log(&self, number: u64, first: u64) -> Result<LogWriter, LogError> {
+        let storage = self.storage.as_ref().expect("a buffer with a log has its storage");
+        LogWriter::create(&**storage, number, first, self.options.table.comparator.name())
+    }
+}

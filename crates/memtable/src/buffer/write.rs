@@ -1,0 +1,353 @@
+//! The write path: what a leader and its followers do.
+
+use super::error::{Failure, SwitchError, WriteError};
+use super::tables::{Tables, Taking};
+use super::{SyncPolicy, WriteBuffer, WriteMode, WriteOptions};
+use crate::batch::{Op, WriteBatch};
+use crate::canary::{Canary, planted};
+use crate::group::{Members, Role, Writer};
+use crate::index::Index;
+use crate::key::Seqno;
+use crate::log::LogWriter;
+use crate::table::{Added, Table};
+use silvics_sync::Mutex;
+use silvics_sync::atomic::{AtomicUsize, Ordering};
+use silvics_sync::thread::yield_now;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// The most bytes of a group's batches (RocksDB's `max_write_batch_group_size_bytes`).
+const GROUP_BYTES: usize = 1 << 20;
+/// A group whose leader has a small batch has at most this number of bytes more, so that a small
+/// write is not slowed down much (RocksDB: an eighth of the above).
+const BEHIND_SMALL: usize = GROUP_BYTES / 8;
+
+pub(super) type Waiter = Writer<WriteError>;
+
+/// The state that belongs to the leader.
+pub(super) struct Lead<I: Index> {
+    /// The table that takes writes.
+    pub(super) active: Arc<Taking<I>>,
+    pub(super) log: Option<LogWriter>,
+    /// The number of the next log.
+    pub(super) next_log: u64,
+    /// The sequence number of the next operation.
+    pub(super) next: Seqno,
+}
+
+/// A group whose batches are inserted in parallel (G5).
+struct Group<'m, I: Index> {
+    members: &'m Members<WriteError>,
+    table: &'m Table<I>,
+    remaining: AtomicUsize,
+    failure: Mutex<Option<Failure>>,
+    last: Seqno,
+}
+
+impl<I: Index> WriteBuffer<I> {
+    /// Writes a batch as a whole, and returns the sequence number of its last operation.
+    ///
+    /// It may share a group, with one append to the log and one sync, with writes of other threads.
+    /// When it returns, all reads see it. An empty batch writes nothing, but may sync.
+    pub fn write(&self, batch: &WriteBatch, options: WriteOptions) -> Result<Seqno, WriteError> {
+        self.check_batch(batch)?;
+        self.check_writable()?;
+        let sync = options.sync || self.options.sync == SyncPolicy::EveryGroup;
+        let writer = Waiter::new(Some(batch), sync);
+        // SAFETY: G1: the writer stays in this frame until it is done: `lead`, `follow` and
+        // `wait_done` return only then, and do not unwind.
+        match unsafe { self.queue.join(&writer) } {
+            Role::Lead => self.lead(&writer),
+            Role::Insert => {
+                self.follow(&writer);
+                self.queue.wait_done(&writer);
+            }
+            Role::Nothing => {}
+        }
+        let last = (writer.seqno() + u64::from(batch.len())).saturating_sub(1);
+        if let Some(error) = writer.into_error() {
+            return Err(error);
+        }
+        if self.options.mode == WriteMode::UnorderedUnrepeatableReads {
+            self.insert_late(last, batch)?;
+        }
+        Ok(last)
+    }
+
+    /// Refuses a batch with a range that ends before it starts.
+    fn check_batch(&self, batch: &WriteBatch) -> Result<(), WriteError> {
+        let comparator = &*self.options.table.comparator;
+        for (operation, op) in batch.ops().enumerate() {
+            if let Op::DeleteRange { from, to } = op
+                && comparator.compare(from, to).is_gt()
+            {
+                return Err(WriteError::Range { operation });
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn check_writable(&self) -> Result<(), WriteError> {
+        match self.failure.get() {
+            Some(failure) => Err(WriteError::ReadOnly(failure.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// Leads a group: logs it, inserts it, and lets it leave.
+    fn lead(&self, writer: &Waiter) {
+        let own = writer.batch().map_or(0, |batch| batch.bytes().len());
+        let most = if own <= BEHIND_SMALL { own + BEHIND_SMALL } else { GROUP_BYTES };
+        let mut bytes = own;
+        let admit = |next: &Waiter| {
+            let Some(batch) = next.batch() else { return false };
+            bytes = bytes.saturating_add(batch.bytes().len());
+            bytes <= most && (writer.sync || !next.sync)
+        };
+        // SAFETY: the writer leads.
+        let members = unsafe { self.queue.collect(writer, admit) };
+        let prepared = self.guarded(|| self.prepare(&members));
+        let (table, last) = match prepared {
+            Ok(prepared) => prepared,
+            Err(error) => return self.leave(&members, Some(&error)),
+        };
+        match self.options.mode {
+            WriteMode::UnorderedUnrepeatableReads => {
+                self.pending.fetch_add(members.count, Ordering::Relaxed);
+                self.publish(last);
+                self.leave(&members, None);
+            }
+            WriteMode::Parallel if members.count > 1 => {
+                self.lead_in_parallel(writer, &members, table, last);
+            }
+            _ => {
+                let inserted =
+                    members.iter().try_for_each(|member| Self::insert(table, member, false));
+                self.complete(&members, inserted.err(), last);
+            }
+        }
+    }
+
+    /// Launches the followers of a group, and inserts what they do not.
+    fn lead_in_parallel(
+        &self,
+        writer: &Waiter,
+        members: &Members<WriteError>,
+        table: &Table<I>,
+        last: Seqno,
+    ) {
+        let (remaining, failure) = (AtomicUsize::new(members.count), Mutex::new(None));
+        let mut group = Group { members, table, remaining, failure, last };
+        let at = std::ptr::from_mut(&mut group).cast();
+        let group = &group;
+        for member in members.iter().skip(1) {
+            member.launch(at);
+        }
+        let mut inserted = 0;
+        for member in members.iter() {
+            if member.claim() {
+                Self::insert_of(group, member);
+                inserted += 1;
+            }
+        }
+        // If followers still insert, the last of them completes the group.
+        self.finish(group, inserted);
+        self.queue.wait_done(writer);
+    }
+
+    /// Inserts the batch of a follower, unless the leader does.
+    fn follow(&self, writer: &Waiter) {
+        if !writer.claim() {
+            return;
+        }
+        let group = NonNull::new(writer.group().cast::<Group<'_, I>>());
+        // SAFETY: G5: this batch is not inserted, so the group stays.
+        let group = unsafe { group.expect("launched with a group").as_ref() };
+        Self::insert_of(group, writer);
+        self.finish(group, 1);
+    }
+
+    /// Inserts the batch of a member of a parallel group.
+    fn insert_of(group: &Group<'_, I>, member: &Waiter) {
+        if let Err(failure) = Self::insert(group.table, member, true) {
+            group.failure.lock().get_or_insert(failure);
+        }
+    }
+
+    /// Notes that batches of a group are inserted, and completes the group if they are the last.
+    fn finish(&self, group: &Group<'_, I>, inserted: usize) {
+        if planted(Canary::SequencePublishedEarly) {
+            self.publish(group.last);
+        }
+        if group.remaining.fetch_sub(inserted, Ordering::AcqRel) == inserted {
+            let failure = group.failure.lock().take();
+            self.complete(group.members, failure, group.last);
+        }
+    }
+
+    /// Publishes the numbers of a group, or notes its failure, and lets it leave.
+    fn complete(&self, members: &Members<WriteError>, failure: Option<Failure>, last: Seqno) {
+        if let Some(failure) = failure {
+            let error = self.fail(failure);
+            return self.leave(members, Some(&error));
+        }
+        self.publish(last);
+        self.leave(members, None);
+    }
+
+    fn leave(&self, members: &Members<WriteError>, error: Option<&WriteError>) {
+        // SAFETY: this thread completes the group of the leader of now, once.
+        unsafe { self.queue.leave(members, error) };
+    }
+
+    /// LP(write): all reads that begin later see the group.
+    fn publish(&self, last: Seqno) {
+        self.visible.store(last, Ordering::Release);
+    }
+
+    /// Makes the buffer read-only, and returns the error that says so.
+    fn fail(&self, failure: Failure) -> WriteError {
+        WriteError::ReadOnly(self.failure.get_or_init(|| failure).clone())
+    }
+
+    /// Calls a function of the leader. Its panic is that of the comparator or of the log's storage.
+    pub(super) fn guarded<R>(
+        &self,
+        call: impl FnOnce() -> Result<R, WriteError>,
+    ) -> Result<R, WriteError> {
+        catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| Err(self.fail(Failure::Panic)))
+    }
+
+    /// Gives a group its sequence numbers and appends it to the log. Returns the table that takes
+    /// it, and its last number.
+    fn prepare(&self, members: &Members<WriteError>) -> Result<(&Table<I>, Seqno), WriteError> {
+        self.check_writable()?;
+        // SAFETY: this thread leads (G2), and makes no other reference to the state meanwhile.
+        let lead = unsafe { self.lead_mut() };
+        if lead.active.table.bytes() >= self.options.table_bytes {
+            self.switch_as_leader(lead)?;
+        }
+        let mut next = lead.next;
+        for member in members.iter() {
+            member.set_seqno(next);
+            next += u64::from(member.batch().map_or(0, WriteBatch::len));
+        }
+        if let Some(log) = &mut lead.log {
+            let of_log = |error| self.fail(Failure::Log(Arc::new(error)));
+            let mut records = Vec::with_capacity(members.count);
+            let filled = |member: &Waiter| member.batch().is_some_and(|batch| !batch.is_empty());
+            for member in members.iter().filter(|member| filled(member)) {
+                records.extend(member.batch().map(|batch| (member.seqno(), batch)));
+            }
+            self.log_appends.fetch_add(1, Ordering::Relaxed);
+            log.append_group(&records).map_err(of_log)?;
+            if members.iter().any(|member| member.sync) {
+                self.log_syncs.fetch_add(1, Ordering::Relaxed);
+                log.sync().map_err(of_log)?;
+            }
+        }
+        self.groups.fetch_add(1, Ordering::Relaxed);
+        self.writes.fetch_add(members.count as u64, Ordering::Relaxed);
+        lead.next = next;
+        // SAFETY: the table stays until a later leader switches, which waits for this group, and
+        // until the buffer has flushed it, which comes after the switch.
+        Ok((unsafe { &*std::ptr::from_ref(&lead.active.table) }, next - 1))
+    }
+
+    /// Inserts the batch of a writer.
+    fn insert(table: &Table<I>, writer: &Waiter, shared: bool) -> Result<(), Failure> {
+        let Some(batch) = writer.batch() else { return Ok(()) };
+        let call = || {
+            let guard = table.domain().pin();
+            let (mut seqno, mut added) = (writer.seqno(), Added::default());
+            let result = batch.ops().try_for_each(|op| {
+                // SAFETY: unless `shared`, only the leader inserts.
+                let result = unsafe { table.add_counted(seqno, op, shared, &guard, &mut added) };
+                seqno += 1;
+                result
+            });
+            table.count(added);
+            result.map_err(Failure::Alloc)
+        };
+        catch_unwind(AssertUnwindSafe(call)).unwrap_or(Err(Failure::Panic))
+    }
+
+    /// Inserts a batch whose numbers are published already.
+    fn insert_late(&self, last: Seqno, batch: &WriteBatch) -> Result<(), WriteError> {
+        struct Done<'b>(&'b AtomicUsize);
+        impl Drop for Done<'_> {
+            fn drop(&mut self) {
+                self.0.fetch_sub(1, Ordering::Release);
+            }
+        }
+        let _done = Done(&self.pending);
+        let writer = Waiter::new(Some(batch), false);
+        writer.set_seqno(last + 1 - u64::from(batch.len()));
+        // No leader switches while the batch is pending, so this is the table of its group.
+        let table = self.with_tables(|tables| Arc::clone(&tables.active.table));
+        Self::insert(&table, &writer, true).map_err(|failure| self.fail(failure))
+    }
+
+    /// Freezes the table that takes writes, if it has any entry, and puts an empty one in its
+    /// place. Returns whether it had one.
+    pub fn switch(&self) -> Result<bool, WriteError> {
+        self.check_writable()?;
+        self.as_leader(|lead| {
+            self.check_writable()?;
+            if lead.active.table.is_empty() {
+                return Ok(false);
+            }
+            self.switch_as_leader(lead).map(|()| true)
+        })
+    }
+
+    /// Calls a function as the leader of a group without batches.
+    pub(super) fn as_leader<R>(
+        &self,
+        call: impl FnOnce(&mut Lead<I>) -> Result<R, WriteError>,
+    ) -> Result<R, WriteError> {
+        let writer = Waiter::new(None, false);
+        // SAFETY: G1: the writer stays in this frame until its group has left.
+        let role = unsafe { self.queue.join(&writer) };
+        assert_eq!(role, Role::Lead, "no group admits a writer without a batch");
+        // SAFETY: the writer leads.
+        let members = unsafe { self.queue.collect(&writer, |_| false) };
+        // SAFETY: this thread leads (G2).
+        let result = self.guarded(|| call(unsafe { self.lead_mut() }));
+        self.leave(&members, None);
+        result
+    }
+
+    /// Freezes the table that takes writes. After an error the table stays.
+    fn switch_as_leader(&self, lead: &mut Lead<I>) -> Result<(), WriteError> {
+        let frozen = self.with_tables(|tables| tables.frozen.len());
+        if frozen >= self.options.max_frozen {
+            return Err(WriteError::Stalled { frozen });
+        }
+        while self.pending.load(Ordering::Acquire) > 0 {
+            yield_now();
+        }
+        let refused = |error| WriteError::Switch(Arc::new(error));
+        let table = Table::new(&self.options.table, self.domain.clone());
+        let table = table.map_err(|error| refused(SwitchError::Table(error)))?;
+        let number = lead.next_log;
+        if let Some(log) = &mut lead.log {
+            // A log is synced before the next one begins, so no hole can come between two records.
+            log.sync().map_err(|error| self.fail(Failure::Log(Arc::new(error))))?;
+            let log = self.create_log(number, lead.next);
+            lead.log = Some(log.map_err(|error| refused(SwitchError::Log(error)))?);
+            lead.next_log += 1;
+        }
+        let first = lead.next;
+        let next = Arc::new(Taking { table: Arc::new(table), log: number, first });
+        let frozen = std::mem::replace(&mut lead.active, Arc::clone(&next));
+        let last = first - 1;
+        self.change_tables(|tables| {
+            let mut all = vec![super::tables::Frozen { taken: frozen, last }];
+            all.extend(tables.frozen.iter().cloned());
+            Tables { active: next, frozen: all }
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,86 @@
+//! Every execution of a wake-up, and of writers that push while one leaves.
+
+use super::wait::states::{DONE, LEADS};
+use super::{Queue, Role, Site, State, Waiting, Writer};
+use crate::batch::WriteBatch;
+use silvics_sync::atomic::{AtomicUsize, Ordering};
+use silvics_sync::cell::UnsafeCell;
+use std::sync::Arc;
+
+#[test]
+fn loom_a_blocked_waiter_is_woken() {
+    ::loom::model(|| {
+        let state = Arc::new((State::new(), UnsafeCell::new(0)));
+        let other = Arc::clone(&state);
+        let thread = ::loom::thread::spawn(move || {
+            // SAFETY: the waiter reads it only after `DONE`.
+            other.1.with_mut(|value| unsafe { *value = 7 });
+            other.0.set(DONE);
+        });
+        let now = Waiting::new(true).wait(&state.0, LEADS | DONE, &Site::default());
+        // SAFETY: the other thread has written it before `DONE`.
+        assert_eq!((now, state.1.with(|value| unsafe { *value })), (DONE, 7));
+        thread.join().unwrap();
+    });
+}
+
+struct Shared {
+    queue: Queue<()>,
+    /// The state that belongs to the leader.
+    led: UnsafeCell<usize>,
+    done: AtomicUsize,
+}
+
+// SAFETY: `led` belongs to the leader.
+unsafe impl Sync for Shared {}
+// SAFETY: as for `Sync`.
+unsafe impl Send for Shared {}
+
+impl Shared {
+    fn write(&self) {
+        let batch = WriteBatch::new();
+        let writer = Writer::new(Some(&batch), false);
+        // SAFETY: G1: the writer stays until it is done.
+        if unsafe { self.queue.join(&writer) } == Role::Lead {
+            // SAFETY: the writer leads.
+            let members = unsafe { self.queue.collect(&writer, |_| true) };
+            // SAFETY: G2: loom refutes two leaders.
+            self.led.with_mut(|led| unsafe { *led += members.count });
+            self.done.fetch_add(members.iter().count(), Ordering::Relaxed);
+            // SAFETY: the group leaves once.
+            unsafe { self.queue.leave(&members, None) };
+        }
+    }
+}
+
+fn all_writers_are_led_once(others: usize) {
+    ::loom::model(move || {
+        let shared = Arc::new(Shared {
+            queue: Queue::new(true),
+            led: UnsafeCell::new(0),
+            done: AtomicUsize::new(0),
+        });
+        let spawn = || {
+            let shared = Arc::clone(&shared);
+            ::loom::thread::spawn(move || shared.write())
+        };
+        let threads: Vec<_> = (0..others).map(|_| spawn()).collect();
+        shared.write();
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        // SAFETY: all writers are done, and a writer's end orders it behind its leader.
+        let led = shared.led.with(|led| unsafe { *led });
+        assert_eq!((led, shared.done.load(Ordering::Relaxed)), (others + 1, others + 1));
+    });
+}
+
+#[test]
+fn loom_two_writers_are_led_once() {
+    all_writers_are_led_once(1);
+}
+
+#[test]
+fn loom_three_writers_are_led_once() {
+    all_writers_are_led_once(2);
+}
