@@ -14,6 +14,7 @@
 //!
 //! Slots are poisoned when their slab is opened and when they are freed. Packed objects are
 //! poisoned when their region is mapped and when they are taken back, until the region is unmapped.
+//! The bytes of an arena are poisoned when they are charged, until they are handed out.
 //! Only the requested bytes of a live slot are usable; the bytes that its class adds stay poisoned
 //! under tools that track single bytes. A double free is found too, because it writes to poisoned
 //! bytes.
@@ -169,7 +170,7 @@ mod tool {
 
 #[cfg(all(test, not(any(miri, silvics_poison_asan))))]
 mod tests {
-    use crate::{BytesPool, Config, Packed, Pool};
+    use crate::{BytesPool, ConcurrentArena, Config, Packed, Pool};
     use std::alloc::Layout;
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -219,5 +220,24 @@ mod tests {
         assert!(panics(|| packer.alloc(layout)));
         // SAFETY: allocated above, used no more.
         unsafe { packed.take_back(b.cast(), layout.size()) };
+    }
+
+    #[test]
+    fn bytes_of_an_arena_are_free_before_they_are_handed_out() {
+        for shards in [false, true] {
+            let arena = ConcurrentArena::new(&Config::default(), 1 << 20);
+            if shards {
+                arena.make_shards().unwrap();
+            }
+            let object = arena.alloc(Layout::new::<[u64; 5]>()).unwrap();
+            // SAFETY: allocated above; the last write is planted, into mapped memory behind it.
+            unsafe {
+                object.write_bytes(1, 40);
+                assert_eq!(object.add(40).read(), super::PATTERN);
+                object.add(44).write(7);
+            }
+            assert!(panics(|| arena.alloc(Layout::new::<[u64; 5]>())));
+            assert!(arena.alloc(Layout::new::<u32>()).is_ok(), "the arena is not locked");
+        }
     }
 }
