@@ -4,9 +4,9 @@
 //! returns the storage as it may be after a power failure, chosen by a seed:
 //!
 //! * Bytes that were synced are there.
-//! * Of the bytes that were appended and not synced, each sector of 512 bytes is there, zeros,
-//!   random bytes, bytes of another log, or the beginning of the right bytes before one of these. A
-//!   later sector may be there without an earlier one. The file may end before any of them.
+//! * A sector of 512 bytes that was appended and not synced is there, or it is zeros, random bytes
+//!   or bytes of another log, also behind a beginning that is right. A later sector may be there
+//!   without an earlier one. The file may end before any of them.
 //! * A log whose first sync has not returned may be missing. A log whose removal has failed may be
 //!   there or not, until a later removal, [`LogStorage::sync`] or first sync succeeds.
 //! * A failed sync is final for the bytes that it was called for: a later sync that reports success

@@ -162,7 +162,7 @@ impl LogWriter {
         if longs == 0 {
             return self.append(&[IoSlice::new(copied)], bytes);
         }
-        // What was copied up to a long batch, then that batch.
+        // The bytes that were copied up to a long batch, then that batch.
         let mut pieces = Vec::new();
         reserve(&mut pieces, 2 * longs + 1)?;
         let (mut from, mut to) = (0, 0);

@@ -4,6 +4,7 @@
 mod files;
 mod power;
 mod recovery;
+mod seeds;
 
 use super::{LogWriter, Record};
 use crate::batch::WriteBatch;
