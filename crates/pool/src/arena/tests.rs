@@ -154,11 +154,12 @@ fn objects_of_threads_do_not_overlap() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "it takes more than a minute there")]
 fn with_shards_an_insert_in_fifty_at_most_locks_the_main_arena() {
     let config = Config::default();
     let arena = ConcurrentArena::new(&config, BLOCK);
     arena.make_shards().unwrap();
-    let each = if cfg!(miri) { 400 } else { 50_000 };
+    let each = 50_000;
     let objects = in_threads(4, |_| (0..each).map(|_| alloc(&arena, layout(140, 8))).collect());
     let stats = arena.stats();
     assert_eq!((stats.allocations, stats.unsharded_locks), (4 * each as u64, 0));
