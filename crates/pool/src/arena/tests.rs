@@ -178,6 +178,7 @@ fn stats_padding(objects: &[Object], padding: usize) -> usize {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "threads of Miri take turns, and rarely meet")]
 fn threads_that_meet_make_shards() {
     let config = Config::default();
     for _ in 0..1000 {
