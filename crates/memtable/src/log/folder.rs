@@ -74,12 +74,18 @@ impl LogStorage for LogFolder {
     }
 
     fn read(&self, number: u64) -> io::Result<Vec<u8>> {
-        let mut file = File::open(self.file(number))?;
         let mut bytes = Vec::new();
-        let len = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
-        bytes.try_reserve_exact(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        file.read_to_end(&mut bytes)?;
+        self.read_into(number, &mut bytes)?;
         Ok(bytes)
+    }
+
+    fn read_into(&self, number: u64, into: &mut Vec<u8>) -> io::Result<()> {
+        let mut file = File::open(self.file(number))?;
+        let len = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
+        into.clear();
+        into.try_reserve_exact(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        file.read_to_end(into)?;
+        Ok(())
     }
 
     fn sync(&self, number: u64) -> io::Result<()> {

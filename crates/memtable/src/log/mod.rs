@@ -74,16 +74,17 @@
 //! the same place, and finds that log 7 continues there. To stop at every torn record that a later
 //! log follows would lose the writes that were acknowledged since.
 //!
-//! *Recovered records stay.* After a crash of the process alone, recovery reads bytes
-//! that the system has not written to the medium yet. If the power fails after log 7 was begun
-//! behind them, log 7 would be behind a hole. So recovery syncs each log that it has applied.
+//! *Recovered records stay.* After a crash of the process alone, recovery reads bytes that the
+//! system has not written to the medium yet. If the power fails after log 7 was begun behind them,
+//! log 7 would be behind a hole. So recovery syncs each log that it has applied. One case is left:
+//! if a sync failed before that crash, the system may still have pages that it never writes, and
+//! report success to recovery. Restart the machine after a failed sync, not the process alone.
 //!
 //! # Checked by
 //!
 //! `log/tests`: each truncation and each flipped bit of a file; each call of the storage that
-//! fails; and `Forgetful`, a storage that loses power and keeps some of the
-//! sectors that were not synced. The fuzz target `log` writes records with valid checksums around
-//! any bytes.
+//! fails; and `Forgetful`, a storage that loses power and keeps some of the sectors that were not
+//! synced. The fuzz target `log` writes records with valid checksums around any bytes.
 
 mod error;
 mod folder;

@@ -72,35 +72,43 @@ pub fn recover_logs<E>(
     };
     let mut recovery = Recovery { next_number, ..Recovery::default() };
     let mut next_seqno = None;
+    let mut file = Vec::new();
     for &log in &logs {
-        recover_log(storage, log, comparator_name, &mut apply, &mut recovery, &mut next_seqno)?;
+        storage
+            .read_into(log, &mut file)
+            .map_err(|error| LogError::io(log, Action::Read, error))?;
+        let is_applied =
+            recover_log(log, &file, comparator_name, &mut apply, &mut recovery, &mut next_seqno)?;
+        if is_applied {
+            storage.sync(log).map_err(|error| LogError::io(log, Action::Sync, error))?;
+        }
     }
     recovery.logs = logs;
     recovery.last_seqno = next_seqno.unwrap_or(1) - 1;
     Ok(recovery)
 }
 
-/// Applies one log if it continues the ones before it, which end before `next_seqno`.
+/// Applies one log if it continues the ones before it, which end before `next_seqno`. Returns
+/// whether it does.
 fn recover_log<E>(
-    storage: &(impl LogStorage + ?Sized),
     log: u64,
+    file: &[u8],
     comparator: &str,
     apply: &mut impl FnMut(&Record<'_>) -> Result<(), E>,
     recovery: &mut Recovery,
     next_seqno: &mut Option<Seqno>,
-) -> Result<(), RecoveryError<E>> {
-    let file = storage.read(log).map_err(|error| LogError::io(log, Action::Read, error))?;
+) -> Result<bool, RecoveryError<E>> {
     let len = file.len() as u64;
-    let opened = read_log(&file).and_then(|reader| {
+    let opened = read_log(file).and_then(|reader| {
         reader.header().expect(log, comparator)?;
         Ok(reader)
     });
     let mut reader = match opened {
         Ok(reader) => reader,
-        Err(reason) if is_unfinished(&file, comparator, &reason) => {
+        Err(reason) if is_unfinished(file, comparator, &reason) => {
             let reason = StopReason::Header(reason);
             recovery.stopped.get_or_insert(Stopped { log, offset: 0, bytes: len, reason });
-            return Ok(());
+            return Ok(false);
         }
         Err(reason) => return Err(LogError::Header { log, reason }.into()),
     };
@@ -111,7 +119,7 @@ fn recover_log<E>(
         recovery.stopped.get_or_insert(Stopped { log, offset: 0, bytes: len, reason });
         recovery.left_out.push(log);
         recovery.left_out_bytes += len;
-        return Ok(());
+        return Ok(false);
     }
     // Earlier stops were accepted by the recovery before which this log did not exist.
     recovery.stopped = None;
@@ -127,7 +135,7 @@ fn recover_log<E>(
     if let Some(Stop { offset, reason }) = reader.stop().cloned() {
         recovery.stopped = Some(Stopped { log, offset, bytes: len - offset, reason });
     }
-    storage.sync(log).map_err(|error| LogError::io(log, Action::Sync, error).into())
+    Ok(true)
 }
 
 /// Whether the creation of the log was interrupted before its header was durable (rule R1).

@@ -18,6 +18,15 @@ pub trait LogStorage: Send + Sync + 'static {
     /// The bytes of a log, whether they are durable or not.
     fn read(&self, number: u64) -> io::Result<Vec<u8>>;
 
+    /// Replaces the bytes of `into` by those of a log, as [`read`](Self::read) returns them.
+    ///
+    /// Recovery calls it for one log after the other with the same list. If an implementation
+    /// reuses the memory of the list, the system need not map new pages for each log.
+    fn read_into(&self, number: u64, into: &mut Vec<u8>) -> io::Result<()> {
+        *into = self.read(number)?;
+        Ok(())
+    }
+
     /// Makes a log durable: its existence and the bytes that [`read`](Self::read) returns.
     fn sync(&self, number: u64) -> io::Result<()>;
 
