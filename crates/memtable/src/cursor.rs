@@ -60,6 +60,19 @@ impl<I: Index> TableCursor<I> {
         self.run.get(self.at).copied()
     }
 
+    /// The internal key at which the cursor stands.
+    #[inline]
+    pub fn key(&self) -> Option<InternalKey<'_>> {
+        self.entry().map(Entry::key)
+    }
+
+    /// The value at which the cursor stands. It is empty if the version deletes its key.
+    #[inline]
+    pub fn value(&self) -> Option<&[u8]> {
+        // SAFETY: C1: all entries of a table were written by `Draft::write`.
+        self.entry().map(|entry| unsafe { entry.value() })
+    }
+
     /// Moves to the first entry.
     pub fn first(&mut self) {
         self.ahead = FIRST_AHEAD;

@@ -1,21 +1,89 @@
-//! The memtable of an LSM tree.
+//! The memtable of an LSM tree: writes in groups, a log, snapshots, and tables over several
+//! indexes.
+//!
+//! A [`WriteBuffer`] takes the writes of an LSM store until they go to files. It is what RocksDB
+//! has in `db/write_thread.cc`, `memtable/` and `db/log_writer.cc`, as a crate of its own:
+//!
+//! ```
+//! use silvics_memtable::{BufferOptions, LogFolder, WriteBatch, WriteBuffer, WriteOptions};
+//! use std::sync::Arc;
+//!
+//! # let folder = tempfile::tempdir()?;
+//! let logs = Arc::new(LogFolder::open(folder.path())?);
+//! let (buffer, recovery) = WriteBuffer::recover(BufferOptions::default(), logs)?;
+//! assert_eq!(recovery.operations, 0); // a new folder
+//!
+//! let mut batch = WriteBatch::new(); // visible as a whole, and recovered as a whole
+//! batch.put(b"apple", b"3")?;
+//! batch.delete(b"plum")?;
+//! let buffer: WriteBuffer = buffer;
+//! buffer.write(&batch, WriteOptions { sync: true })?;
+//!
+//! let view = buffer.view(); // one pin for many reads of one state
+//! assert_eq!(view.get(b"apple"), Some(&b"3"[..]));
+//! let mut cursor = buffer.cursor(); // keeps its tables, may go to another thread
+//! cursor.last();
+//! assert_eq!(cursor.entry(), Some((&b"apple"[..], &b"3"[..])));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What it guarantees
+//! * **Writes are linearizable, and batches atomic.** When a write returns, every later read sees
+//!   it. A read sees the whole batch or nothing of it. `WriteMode::UnorderedUnrepeatableReads`
+//!   gives up the latter, and says so in its name.
+//! * **Snapshots.** A [`Snapshot`] is a sequence number. A read at it sees the same state until its
+//!   tables are flushed: entries are never changed or removed.
+//! * **Nothing acknowledged is lost.** A write with `sync` is on the disk when it returns. After a
+//!   failed append or sync the buffer takes no more writes ([`Failure`]), and reads go on. Recovery
+//!   stops at the first hole, and [`log::Recovery`] reports it.
+//! * **Memory.** [`Table::bytes`] is O(1) and counts what the table holds from the system.
+//!   [`TableOptions::limit`] is a limit; at it, writes fail. Lookups write nothing that another
+//!   thread reads.
+//!
+//! # Which index
+//! | index | use it | bytes for an entry, beside its own |
+//! |---|---|---|
+//! | [`ByteIndex`] (default) | in the bytewise order or its reverse: lookups, scans and inserts are fastest | some 17 |
+//! | [`SkipIndex`] | in any order, or if memory counts most | 10.7 and padding |
+//! | [`OrdIndex`] | in any order, if comparisons are dear and scans long | some 60 |
+//!
+//! docs/memtable.md has the measurements. The parts are useful alone: [`Table`] is one memtable
+//! without log and groups, [`skiplist`] and [`DynamicBloom`] are what it is made of, and [`log`] is
+//! a write-ahead log over a storage that you can replace. `silvics-rocksdb` runs the indexes inside
+//! RocksDB.
+//!
+//! # No-reclaim domain
+//! RocksDB frees nothing before the memtable. [`SkipIndex`] does the same: nothing is ever
+//! replaced, and reads pin nothing. The other two copy blocks or leaves when they change, so their
+//! replaced nodes must be reclaimed, and reads pin the buffer's domain.
+//!
+//! # Files
+//! | module | content |
+//! |---|---|
+//! | [`buffer`] | the write path, reads, switches, flushes, recovery |
+//! | `group` | the list of writers, and waiting |
+//! | [`log`] | the write-ahead log and its storages |
+//! | [`table`], `cursor`, `tombstones` | one table, cursors, deletions of ranges |
+//! | [`index`], [`skiplist`] | the indexes of tables |
+//! | `bloom` | the filter |
+//! | `key`, [`entry`], `batch` | internal keys, their bytes, batches of operations |
 
 mod batch;
 mod bloom;
-mod buffer;
+pub mod buffer;
 #[cfg(feature = "canaries")]
 pub mod canary;
 #[cfg(not(feature = "canaries"))]
 #[allow(unreachable_pub, dead_code)] // public with the feature
 mod canary;
 mod cursor;
-mod entry;
+pub mod entry;
 mod group;
 pub mod index;
 mod key;
 pub mod log;
 pub mod skiplist;
-mod table;
+pub mod table;
 mod tombstones;
 
 pub use batch::{

@@ -7,7 +7,7 @@
 //! its mode of that name.
 //!
 //! # Algorithm
-//! [`group`](crate::group) says how writers form groups.
+//! The module `group` says how writers form groups.
 //! ```text
 //! write:   in a group: number the batches, append them to the log, sync, insert them in parallel,
 //!          publish the last number
@@ -31,7 +31,7 @@
 //!   is given twice, also if all logs but an empty one are gone.
 //! * W5: after a failed append, sync or insert the buffer takes no more writes. The failed group is
 //!   not published, so no reader sees a part of it.
-//! * W6: `tables` leads to the present [`Tables`]. A replaced one is dropped when no guard of the
+//! * W6: `tables` leads to the present `Tables`. A replaced one is dropped when no guard of the
 //!   domain that could have read it is left.
 //!
 //! # Memory ordering

@@ -4,6 +4,7 @@ use super::tables::Tables;
 use super::{Snapshot, WriteBuffer};
 use crate::index::Index;
 use crate::key::Kind;
+use crate::table::Found;
 use silvics::Guard;
 use silvics_sync::atomic::Ordering;
 use std::fmt;
@@ -47,30 +48,35 @@ impl<'b, I: Index> View<'b, I> {
     /// written since.
     #[inline]
     pub fn get_at(&self, key: &[u8], snapshot: Snapshot) -> Option<&[u8]> {
-        self.find(key, snapshot).flatten()
+        match self.find(key, snapshot) {
+            Found::Value(value) => Some(value),
+            Found::Deleted | Found::Absent => None,
+        }
     }
 
-    /// The state of a key at a snapshot: its value, `Some(None)` if it is deleted, or `None` if the
-    /// buffer does not know it. Then the files of an LSM tree decide.
+    /// The state of a key at a snapshot. If it is absent from the buffer, the files of an LSM tree
+    /// decide.
     ///
     /// Look into the buffer first and at the list of files afterwards: a flush adds a file before
     /// it takes the table out.
     #[inline]
-    pub fn find(&self, key: &[u8], snapshot: Snapshot) -> Option<Option<&[u8]>> {
+    pub fn find(&self, key: &[u8], snapshot: Snapshot) -> Found<'_> {
         for table in self.tables().newest_first() {
             let cover =
                 if table.has_range_tombstones() { table.covering(key, snapshot) } else { 0 };
             match table.newest(key, snapshot, &self.guard) {
                 Some((entry, seqno, kind)) => {
-                    let is_live = seqno > cover && kind == Some(Kind::Put);
+                    if seqno < cover || kind != Some(Kind::Put) {
+                        return Found::Deleted;
+                    }
                     // SAFETY: T1: all entries of a table were written by `Draft::write`.
-                    return Some(is_live.then(|| unsafe { entry.value() }));
+                    return Found::Value(unsafe { entry.value() });
                 }
-                None if cover > 0 => return Some(None),
+                None if cover > 0 => return Found::Deleted,
                 None => {}
             }
         }
-        None
+        Found::Absent
     }
 
     /// The values of several keys at the view's snapshot, which are one consistent state.
