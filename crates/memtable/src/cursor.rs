@@ -49,7 +49,8 @@ impl<I: Index> TableCursor<I> {
         let guard = self.table.domain().pin();
         // SAFETY: C1: `self` keeps the table, and hands entries out for the time of a borrow.
         let table: &'static Table<I> = unsafe { &*Arc::as_ptr(&self.table) };
-        table.index().scan(from, backwards, self.ahead, &mut self.run, &guard);
+        // SAFETY: C1: the entry was one of the run, which the index has returned.
+        unsafe { table.index().scan(from, backwards, self.ahead, &mut self.run, &guard) };
         (self.at, self.backwards) = (0, backwards);
         self.ahead = (self.ahead * 2).min(MOST_AHEAD);
     }

@@ -139,7 +139,7 @@ unsafe impl Index for ByteIndex {
         }
     }
 
-    fn scan<'t>(
+    unsafe fn scan<'t>(
         &'t self,
         from: Start<'t, '_>,
         backwards: bool,

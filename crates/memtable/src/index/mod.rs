@@ -110,7 +110,10 @@ pub unsafe trait Index: Send + Sync + Sized + 'static {
 
     /// Appends up to `count` entries to `to`, in order from a bound on; backwards in descending
     /// order.
-    fn scan<'t>(
+    ///
+    /// # Safety
+    /// The entry of [`Start::Beyond`] is one that this index has returned.
+    unsafe fn scan<'t>(
         &'t self,
         from: Start<'t, '_>,
         backwards: bool,

@@ -84,7 +84,7 @@ unsafe impl Index for OrdIndex {
         self.set.pin().lower_bound(Bound::Included(&key)).map(|found| found.0)
     }
 
-    fn scan<'t>(
+    unsafe fn scan<'t>(
         &'t self,
         from: Start<'t, '_>,
         backwards: bool,

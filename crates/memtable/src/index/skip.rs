@@ -52,7 +52,11 @@ fn add<O: Order>(list: &List<O>, draft: Draft<'_>, shared: bool) -> Result<bool,
     }
 }
 
-fn scan<'t, O>(
+/// Appends entries to `to`.
+///
+/// # Safety
+/// The entry of [`Start::Beyond`] is one of the list.
+unsafe fn scan<'t, O>(
     list: &'t List<O>,
     from: Start<'t, '_>,
     backwards: bool,
@@ -61,7 +65,7 @@ fn scan<'t, O>(
 ) where
     O: for<'k> Order<Target<'k> = InternalKey<'k>>,
 {
-    // SAFETY: an entry of an inline list is the address of its node.
+    // SAFETY: the caller's promise; the address of an entry in an inline list is that of its node.
     let position = |entry: Entry<'t>| unsafe { Position::from_raw(entry.as_ptr()) };
     let mut at = match (from, backwards) {
         (Start::End, false) => list.first(),
@@ -101,7 +105,7 @@ unsafe impl Index for SkipIndex {
         with!(&self.0, list => list.seek(key).map(Position::entry))
     }
 
-    fn scan<'t>(
+    unsafe fn scan<'t>(
         &'t self,
         from: Start<'t, '_>,
         backwards: bool,
@@ -109,7 +113,8 @@ unsafe impl Index for SkipIndex {
         to: &mut Vec<Entry<'t>>,
         _: &Guard,
     ) {
-        with!(&self.0, list => scan(list, from, backwards, count, to));
+        // SAFETY: the caller's promise.
+        with!(&self.0, list => unsafe { scan(list, from, backwards, count, to) });
     }
 
     fn bytes(&self) -> usize {
