@@ -7,6 +7,27 @@ use silvics_sync::atomic::{AtomicUsize, Ordering};
 use silvics_sync::cell::UnsafeCell;
 use std::sync::Arc;
 
+/// Explores executions with at most three preemptions per thread. All executions of three writers
+/// take minutes.
+fn explore(model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = ::loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(model);
+}
+
+/// A waker that sets the state by a load and a store: a waiter that blocks in between sleeps on.
+#[test]
+#[should_panic(expected = "deadlock")]
+fn loom_a_waker_without_exchange_is_rejected() {
+    ::loom::model(|| {
+        let state = Arc::new(State::new());
+        let other = Arc::clone(&state);
+        let thread = ::loom::thread::spawn(move || other.set_without_exchange(DONE));
+        Waiting::new(true).wait(&state, LEADS | DONE, &Site::default());
+        thread.join().unwrap();
+    });
+}
+
 #[test]
 fn loom_a_blocked_waiter_is_woken() {
     ::loom::model(|| {
@@ -54,7 +75,7 @@ impl Shared {
 }
 
 fn all_writers_are_led_once(others: usize) {
-    ::loom::model(move || {
+    explore(move || {
         let shared = Arc::new(Shared {
             queue: Queue::new(true),
             led: UnsafeCell::new(0),

@@ -79,6 +79,20 @@ impl State {
         }
     }
 
+    /// A weaker `set`, which loom must reject.
+    #[cfg(all(test, silvics_loom))]
+    pub(crate) fn set_without_exchange(&self, state: u8) {
+        let now = self.word.load(Ordering::Acquire);
+        self.word.store(state, Ordering::Release);
+        if now == BLOCKED {
+            // SAFETY: as in `set`, but the waiter may go on before: the model has no frame.
+            let thread = self.thread.with(|thread| unsafe { (*thread).clone() });
+            if let Some(thread) = thread {
+                thread.unpark();
+            }
+        }
+    }
+
     /// Sets the state of a waiter that is awake. A blocked one stays as it is.
     pub(crate) fn set_if_awake(&self, state: u8) {
         let (ok, failed) = (Ordering::Release, Ordering::Relaxed);
@@ -108,7 +122,10 @@ impl State {
 /// A place of the code that waits, with its credit for yielding: at least 0 if waiters expect that
 /// they need not block.
 #[derive(Debug, Default)]
-pub(crate) struct Site(AtomicI64);
+pub(crate) struct Site(
+    #[cfg_attr(any(silvics_loom, silvics_shuttle), expect(dead_code, reason = "no clock"))]
+    AtomicI64,
+);
 
 /// The number of waits, by the way in which they ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
