@@ -172,7 +172,8 @@ impl<I: Index> WriteBuffer<I> {
         let domain = Domain::new();
         let table = Arc::new(Table::new(&options.table, domain.clone())?);
         let active = Arc::new(Taking { table, log: 0, first: 1 });
-        let lead = Lead { active: Arc::clone(&active), log: None, next_log: 0, next: 1 };
+        let lead =
+            Lead { active: Arc::clone(&active), log: None, next_log: 0, unfinished: None, next: 1 };
         Ok(Self::of_parts(options, domain, None, lead, Tables { active, frozen: Vec::new() }))
     }
 

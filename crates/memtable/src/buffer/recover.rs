@@ -5,7 +5,7 @@ use super::write::Lead;
 use super::{BufferOptions, OpenError, WriteBuffer};
 use crate::index::{Index, SetupError};
 use crate::log::{LogError, LogStorage, LogWriter, Record, Recovery, RecoveryError, recover_logs};
-use crate::table::Table;
+use crate::table::{Table, TableOptions};
 use silvics::Domain;
 use std::sync::Arc;
 
@@ -19,8 +19,11 @@ struct Filling<'o, I: Index> {
 }
 
 impl<I: Index> Filling<'_, I> {
-    fn table(&self) -> Result<Arc<Table<I>>, SetupError> {
-        Table::new(&self.options.table, self.domain.clone()).map(Arc::new)
+    /// A table for a record. It has no limit: the log has accepted all records, also one that no
+    /// table had room for.
+    fn unlimited(&self) -> Result<Arc<Table<I>>, SetupError> {
+        let options = TableOptions { limit: None, ..self.options.table.clone() };
+        Table::new(&options, self.domain.clone()).map(Arc::new)
     }
 
     /// Adds the batch of a record, to a new table if the present one is full.
@@ -33,7 +36,7 @@ impl<I: Index> Filling<'_, I> {
             Arc::clone(taking)
         } else {
             let (log, first) = (record.log, record.first_seqno);
-            let taking = Arc::new(Taking { table: self.table()?, log, first });
+            let taking = Arc::new(Taking { table: self.unlimited()?, log, first });
             Arc::clone(self.active.insert(taking))
         };
         let guard = self.domain.pin();
@@ -51,7 +54,7 @@ impl<I: Index> WriteBuffer<I> {
     ///
     /// All records up to the first hole are in the buffer and durable. [`Recovery`] reports where
     /// it stopped. Full tables are frozen, and there may be more of them than `max_frozen`: flush
-    /// them.
+    /// them. The limit of tables does not hold for those that recovery fills.
     pub fn recover(
         options: BufferOptions,
         storage: Arc<dyn LogStorage>,
@@ -72,20 +75,17 @@ impl<I: Index> WriteBuffer<I> {
         for &number in &recovery.left_out {
             storage.remove(number).map_err(|error| LogError::remove(number, error))?;
         }
-        let active = match filling.active.take() {
-            Some(active) => active,
-            None => Arc::new(Taking { table: filling.table()?, log: number, first: next }),
+        let active = if let Some(active) = filling.active.take() {
+            active
+        } else {
+            let table = Table::new(&options.table, filling.domain.clone())?;
+            Arc::new(Taking { table: Arc::new(table), log: number, first: next })
         };
-        let lead = Lead { active: Arc::clone(&active), log: Some(log), next_log: number + 1, next };
+        let (next_log, unfinished) = (number.saturating_add(1), None);
+        let lead = Lead { active: Arc::clone(&active), log: Some(log), next_log, unfinished, next };
         filling.frozen.reverse();
         let tables = Tables { active, frozen: filling.frozen };
         let domain = filling.domain;
         Ok((Self::of_parts(options, domain, Some(storage), lead, tables), recovery))
-    }
-
-    /// Begins a log.
-    pub(super) fn create_log(&self, number: u64, first: u64) -> Result<LogWriter, LogError> {
-        let storage = self.storage.as_ref().expect("a buffer with a log has its storage");
-        LogWriter::create(&**storage, number, first, self.options.table.comparator.name())
     }
 }

@@ -8,7 +8,7 @@ use crate::canary::{Canary, planted};
 use crate::group::{Members, Role, Writer};
 use crate::index::Index;
 use crate::key::Seqno;
-use crate::log::LogWriter;
+use crate::log::{LogError, LogWriter};
 use crate::table::{Added, Table};
 use silvics_sync::Mutex;
 use silvics_sync::atomic::{AtomicUsize, Ordering};
@@ -25,6 +25,20 @@ const BEHIND_SMALL: usize = GROUP_BYTES / 8;
 
 pub(super) type Waiter = Writer<WriteError>;
 
+/// Calls a function, and returns `None` if it panics.
+///
+/// The payload is leaked: its destructor may panic, and would unwind through the frame of a writer
+/// that others still use (G1).
+fn caught<R>(call: impl FnOnce() -> R) -> Option<R> {
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(result) => Some(result),
+        Err(payload) => {
+            std::mem::forget(payload);
+            None
+        }
+    }
+}
+
 /// The state that belongs to the leader.
 pub(super) struct Lead<I: Index> {
     /// The table that takes writes.
@@ -32,6 +46,8 @@ pub(super) struct Lead<I: Index> {
     pub(super) log: Option<LogWriter>,
     /// The number of the next log.
     pub(super) next_log: u64,
+    /// The number of a log whose creation has failed, and that may be there nevertheless.
+    pub(super) unfinished: Option<u64>,
     /// The sequence number of the next operation.
     pub(super) next: Seqno,
 }
@@ -216,7 +232,7 @@ impl<I: Index> WriteBuffer<I> {
         &self,
         call: impl FnOnce() -> Result<R, WriteError>,
     ) -> Result<R, WriteError> {
-        catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| Err(self.fail(Failure::Panic)))
+        caught(call).unwrap_or_else(|| Err(self.fail(Failure::Panic)))
     }
 
     /// Gives a group its sequence numbers and appends it to the log. Returns the table that takes
@@ -270,7 +286,7 @@ impl<I: Index> WriteBuffer<I> {
             table.count(added);
             result.map_err(Failure::Alloc)
         };
-        catch_unwind(AssertUnwindSafe(call)).unwrap_or(Err(Failure::Panic))
+        caught(call).unwrap_or(Err(Failure::Panic))
     }
 
     /// Inserts a batch whose numbers are published already.
@@ -319,6 +335,27 @@ impl<I: Index> WriteBuffer<I> {
         result
     }
 
+    /// Begins the next log. If this has failed before, the log of that attempt is removed first.
+    /// The log before it may have taken more records since, so it begins too early. If that log
+    /// came to be the oldest one, recovery would begin with it, and would find a gap behind it.
+    fn next_log(&self, lead: &mut Lead<I>) -> Result<LogWriter, LogError> {
+        let storage = self.storage.as_ref().expect("a buffer with a log has its storage");
+        if let Some(number) = lead.unfinished
+            && storage.numbers().map_err(LogError::list)?.contains(&number)
+        {
+            storage.remove(number).map_err(|error| LogError::remove(number, error))?;
+        }
+        // A removal that has failed may have removed the log. The sync of the new log makes that
+        // durable.
+        let number = lead.next_log;
+        lead.next_log = number.checked_add(1).ok_or(LogError::NumberRange)?;
+        lead.unfinished = Some(number);
+        let name = self.options.table.comparator.name();
+        let log = LogWriter::create(&**storage, number, lead.next, name)?;
+        lead.unfinished = None;
+        Ok(log)
+    }
+
     /// Freezes the table that takes writes. After an error the table stays.
     fn switch_as_leader(&self, lead: &mut Lead<I>) -> Result<(), WriteError> {
         let frozen = self.with_tables(|tables| tables.frozen.len());
@@ -335,9 +372,8 @@ impl<I: Index> WriteBuffer<I> {
         if let Some(log) = &mut lead.log {
             // A log is synced before the next one begins, so no hole can come between two records.
             log.sync().map_err(|error| self.fail(Failure::Log(Arc::new(error))))?;
-            let log = self.create_log(number, lead.next);
+            let log = self.next_log(lead);
             lead.log = Some(log.map_err(|error| refused(SwitchError::Log(error)))?);
-            lead.next_log += 1;
         }
         let first = lead.next;
         let next = Arc::new(Taking { table: Arc::new(table), log: number, first });

@@ -88,8 +88,14 @@ impl LogStorage for LogFolder {
         Ok(())
     }
 
+    /// Writes the bytes of the log in its place again, and syncs them. After a failed sync of an
+    /// earlier writer, Linux still has its bytes in memory and takes them for written: a sync alone
+    /// would do nothing and report success.
     fn sync(&self, number: u64) -> io::Result<()> {
-        OpenOptions::new().write(true).open(self.file(number))?.sync_data()?;
+        let bytes = self.read(number)?;
+        let mut file = OpenOptions::new().write(true).open(self.file(number))?;
+        file.write_all(&bytes)?;
+        file.sync_data()?;
         sync_folder(Some(&self.path))
     }
 

@@ -9,8 +9,9 @@
 //!   without an earlier one. The file may end before any of them.
 //! * A log whose first sync has not returned may be missing. A log whose removal has failed may be
 //!   there or not, until a later removal, [`LogStorage::sync`] or first sync succeeds.
-//! * A failed sync is final for the bytes that it was called for: a later sync that reports success
-//!   does not make them durable, as with `fsync` of Linux.
+//! * A failed sync is final for the bytes that it was called for: a later [`LogFile::sync`] that
+//!   reports success does not make them durable, as with `fsync` of Linux. [`LogStorage::sync`]
+//!   does, because it writes them again.
 //!
 //! One assumption is made of the medium: to write a part of a sector does not harm bytes of the
 //! sector that were durable before.
@@ -288,6 +289,7 @@ impl LogStorage for Forgetful {
     fn sync(&self, number: u64) -> io::Result<()> {
         let mut state = self.state.lock();
         state.sync(number)?;
+        state.log(number)?.dropped.clear(); // the bytes were written again
         state.sync_removals();
         Ok(())
     }

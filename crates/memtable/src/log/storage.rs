@@ -28,6 +28,9 @@ pub trait LogStorage: Send + Sync + 'static {
     }
 
     /// Makes a log durable: its existence and the bytes that [`read`](Self::read) returns.
+    ///
+    /// Also those for which the sync of an earlier writer has failed, so that an `fsync` alone is
+    /// not enough: [`LogFolder`](crate::log::LogFolder) writes the bytes again.
     fn sync(&self, number: u64) -> io::Result<()>;
 
     /// Removes a log. The removal is durable when the call returns.
