@@ -2,12 +2,13 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `reproduce` | `silvics reproduce`, which runs `bench` and `inspect` |
+//! | `reproduce` | `silvics reproduce`, which runs `bench`, `inspect` and `memtable` |
 //! | `bench` | `silvics bench` |
 //! | `inspect` | `silvics inspect` |
 //! | `list` | `silvics list` |
 //! | `verify` | `silvics verify` |
 //! | `watch` | `silvics watch` |
+//! | `memtable` | `silvics memtable` |
 //! | `catalogue` | every index, its constructors, and the choice among them |
 //! | `drive` | loads, runs and checks of a contender, and the key types |
 //! | `contender` | our indexes, the map and the peers, behind one trait |
@@ -32,6 +33,7 @@ mod host;
 mod inspect;
 mod interrupt;
 mod list;
+mod memtable;
 mod output;
 mod progress;
 mod reproduce;
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         Verb::Inspect(args) => inspect::inspect(&args).map(|()| 0),
         Verb::Verify(args) => verify::verify(&args),
         Verb::Watch(args) => watch::watch(&args).map(interrupted),
+        Verb::Memtable(args) => memtable::memtable(&args).map(interrupted),
         Verb::Reproduce(args) => reproduce::reproduce(&args).map(|()| 0),
     };
     match result {

@@ -2,6 +2,7 @@
 //! values.
 
 use crate::flags::error::Error;
+use crate::flags::memtable::MemtableArgs;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand};
 
@@ -72,6 +73,12 @@ pub enum Verb {
     /// writers that wait for one another split, and which calm joins. A pipe gets a line for each
     /// tenth of a second instead. A summary follows, and the content of the index is checked.
     Watch(Box<WatchArgs>),
+    /// Runs the workloads of RocksDB's `db_bench` on memtables, and checks their answers
+    ///
+    /// Each run has a new write buffer that is never flushed. Memtables and modes are contenders:
+    /// they take turns, in reverse order in each second round. Other flags that take a list
+    /// multiply.
+    Memtable(Box<MemtableArgs>),
     /// Runs experiments of the sources and judges their claims
     ///
     /// Without a name, it lists the experiments. Each experiment prints the result of its source,
@@ -512,6 +519,11 @@ pub struct ReproduceArgs {
     /// `apt-get install erlang-base`)
     #[arg(long)]
     pub with_erlang: bool,
+
+    /// Judges memtable/2.3 by this file of results of `db_bench`, which the script of the plug-in
+    /// writes
+    #[arg(long, value_name = "FILE")]
+    pub db_bench: Option<std::path::PathBuf>,
 
     #[command(flatten)]
     pub sync: SyncArgs,

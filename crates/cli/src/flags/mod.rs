@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `args` | the verbs and flags, with their help |
 //! | `error` | every error of the command, with its message and exit code |
+//! | `memtable` | the flags of `silvics memtable` |
 //! | `place` | `--placement`, `--pages` and how pools are tuned |
 //! | `source` | `--keyset`, `--key-file`, `--key-format` and `--key-type` |
 //! | `sync` | `--sync` and `--fallback` |
@@ -13,6 +14,7 @@
 
 pub mod args;
 pub mod error;
+pub mod memtable;
 pub mod place;
 pub mod source;
 pub mod sync;

@@ -7,9 +7,11 @@
 //! | `machine` | the processor, the system and their names, for reports |
 //! | `proc` | the files in which the system describes itself, read |
 //! | `memory` | the resident memory of this process, and the pages that it lies on |
+//! | `switches` | the context switches of a thread |
 
 pub mod alloc;
 pub mod counters;
 pub mod machine;
 pub mod memory;
 pub mod proc;
+pub mod switches;
