@@ -22,10 +22,11 @@ namespace {
 
 struct ArtCalls {
   using Table = SilvicsArt;
+  static constexpr size_t kBackRun = 48;
   static bool Insert(Table* table, char* entry) { return silvics_art_insert(table, entry); }
-  static size_t Seek(const Table* table, const char* key, size_t size, bool descends, const char** run,
+  static size_t Seek(const Table* table, const Target& target, bool descends, const char** run,
                      size_t room) {
-    return silvics_art_seek(table, key, size, descends, run, room);
+    return silvics_art_seek(table, target.internal_key, target.size, descends, run, room);
   }
   static size_t Follow(const Table* table, const char* entry, bool descends, const char** run,
                        size_t room) {
@@ -59,13 +60,16 @@ class ArtFactory final : public MemTableRepFactory {
   MemTableRep* CreateMemTableRep(const MemTableRep::KeyComparator& comparator,
                                  Allocator* allocator, const SliceTransform* transform,
                                  Logger* logger) override {
-    const KeyOrder order = OrderOf(comparator);
+    // A program with a KeyComparator of its own promises that it is of bytes: two keys tell the
+    // direction.
+    const KeyOrder order =
+        IsOfMemTable(comparator) ? OrderOf(comparator) : DirectionOf(comparator);
     if (!IsByteOrder(order)) {
       // RocksDB validates the options when it opens a database, but not those of a column family
       // that is created later.
       ROCKSDB_NAMESPACE::Warn(logger,
-           "silvics_art: the comparator of this column family is not of bytes, so it has "
-           "a memtable silvics_skiplist");
+                              "silvics_art: the comparator of this column family is not one of "
+                              "bytes, so its memtables are silvics_skiplist");
       return NewSkipListRep(comparator, allocator, transform, logger);
     }
     SilvicsArt* art = silvics_art_new(order == KeyOrder::kReverseBytes);

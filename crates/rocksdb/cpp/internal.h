@@ -36,6 +36,7 @@ class LookupKey {
   LookupKey(const LookupKey&) = delete;
   void operator=(const LookupKey&) = delete;
 
+  Slice memtable_key() const { return Slice(start_, static_cast<size_t>(end_ - start_)); }
   Slice internal_key() const { return Slice(kstart_, static_cast<size_t>(end_ - kstart_)); }
 
  private:
@@ -51,7 +52,8 @@ namespace silvics {
 
 using namespace ROCKSDB_NAMESPACE;
 
-enum class KeyOrder {
+// src/skiplist.rs has the same numbers.
+enum class KeyOrder : uint32_t {
   kBytes,         // BytewiseComparator()
   kReverseBytes,  // ReverseBytewiseComparator()
   kOther,         // another comparator
@@ -65,21 +67,29 @@ inline KeyOrder OrderOf(const Comparator* comparator) {
   return KeyOrder::kOther;
 }
 
-// The order of a KeyComparator.
+// Whether it is the KeyComparator of a memtable of RocksDB. A program may drive a memtable with a
+// KeyComparator of its own.
+inline bool IsOfMemTable(const MemTableRep::KeyComparator& comparator) {
+  return std::strstr(typeid(comparator).name(), "MemTable13KeyComparator") != nullptr;
+}
+
+// The order of a KeyComparator, as far as it is known.
 //
-// That of a memtable is a `MemTable::KeyComparator`: its address, that of the `InternalKeyComparator`
-// in it, and then the address of the user's comparator. The address is compared, and not followed. A
-// program of its own may drive a memtable with a `KeyComparator` of its own: then two keys tell the
-// direction, and the program answers for the rest.
+// A `MemTable::KeyComparator` has its own table of functions, then that of the
+// `InternalKeyComparator` in it, and then the address of the user's comparator. The address is
+// compared, and not followed.
 inline KeyOrder OrderOf(const MemTableRep::KeyComparator& comparator) {
-  // The varint32 of 9, a user key of one byte, and the trailer of sequence number 1, a put.
+  if (!IsOfMemTable(comparator)) return KeyOrder::kOther;
+  const Comparator* user;
+  std::memcpy(&user, reinterpret_cast<const char*>(&comparator) + 2 * sizeof(void*), sizeof user);
+  return OrderOf(user);
+}
+
+// The direction in which a KeyComparator orders two keys.
+inline KeyOrder DirectionOf(const MemTableRep::KeyComparator& comparator) {
+  // The varint32 of 9, a user key of one byte, and the trailer of a put with sequence number 1.
   static constexpr char kLow[] = "\x09" "a" "\x01\x01\0\0\0\0\0\0";
   static constexpr char kHigh[] = "\x09" "b" "\x01\x01\0\0\0\0\0\0";
-  if (std::strstr(typeid(comparator).name(), "MemTable13KeyComparator") != nullptr) {
-    const Comparator* user;
-    std::memcpy(&user, reinterpret_cast<const char*>(&comparator) + 2 * sizeof(void*), sizeof user);
-    return OrderOf(user);
-  }
   return comparator(kLow, kHigh) < 0 ? KeyOrder::kBytes : KeyOrder::kReverseBytes;
 }
 

@@ -31,6 +31,7 @@ void Register() {
     return;
   }
   Add("silvics_art", silvics::NewArtFactory);
+  Add("silvics_skiplist", silvics::NewSkipListFactory);
 }
 
 }  // namespace

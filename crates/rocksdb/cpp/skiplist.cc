@@ -1,9 +1,124 @@
-// Until silvics_skiplist is here.
+// `silvics_skiplist`: the skip list of src/skiplist.rs.
+
 #include "factories.h"
+#include "table.h"
+
+extern "C" {
+struct SilvicsSkipList;
+struct SilvicsCompare {
+  const void* comparator;
+  int (*compare)(const void* comparator, const char* a, const char* b);
+};
+struct SilvicsMemory {
+  void* allocator;
+  char* (*alloc)(void* allocator, size_t bytes);
+};
+SilvicsSkipList* silvics_skiplist_new(uint32_t order, SilvicsCompare, SilvicsMemory);
+void silvics_skiplist_drop(SilvicsSkipList*);
+char* silvics_skiplist_allocate(SilvicsSkipList*, size_t bytes);
+bool silvics_skiplist_insert(SilvicsSkipList*, char* entry);
+bool silvics_skiplist_insert_concurrently(SilvicsSkipList*, char* entry);
+bool silvics_skiplist_insert_with_hint(SilvicsSkipList*, char* entry, void* hint);
+bool silvics_skiplist_insert_with_hint_concurrently(SilvicsSkipList*, char* entry, void* hint);
+size_t silvics_skiplist_hint_bytes();
+void silvics_skiplist_hint_init(void* hint);
+size_t silvics_skiplist_seek(const SilvicsSkipList*, const char* key, size_t size,
+                             const char* memtable_key, bool descends, const char** run,
+                             size_t room);
+size_t silvics_skiplist_follow(const SilvicsSkipList*, const char* entry, bool descends,
+                               const char** run, size_t room);
+bool silvics_skiplist_contains(const SilvicsSkipList*, const char* entry);
+}
+
 namespace silvics {
-ROCKSDB_NAMESPACE::MemTableRep* NewSkipListRep(
-    const ROCKSDB_NAMESPACE::MemTableRep::KeyComparator& c, ROCKSDB_NAMESPACE::Allocator* a,
-    const ROCKSDB_NAMESPACE::SliceTransform* t, ROCKSDB_NAMESPACE::Logger* l) {
-  return ROCKSDB_NAMESPACE::SkipListFactory().CreateMemTableRep(c, a, t, l);
+namespace {
+
+struct ListCalls {
+  using Table = SilvicsSkipList;
+  static constexpr size_t kBackRun = 4;  // each step back is a search, and may be in vain
+  static bool Insert(Table* table, char* entry) { return silvics_skiplist_insert(table, entry); }
+  static size_t Seek(const Table* table, const Target& target, bool descends, const char** run,
+                     size_t room) {
+    return silvics_skiplist_seek(table, target.internal_key, target.size, target.memtable_key,
+                                 descends, run, room);
+  }
+  static size_t Follow(const Table* table, const char* entry, bool descends, const char** run,
+                       size_t room) {
+    return silvics_skiplist_follow(table, entry, descends, run, room);
+  }
+  static bool Contains(const Table* table, const char* entry) {
+    return silvics_skiplist_contains(table, entry);
+  }
+  static size_t Bytes(const Table*) { return 0; }  // all is in RocksDB's arena
+  static void Drop(Table* table) { silvics_skiplist_drop(table); }
+};
+
+int Compare(const void* comparator, const char* a, const char* b) {
+  return (*static_cast<const MemTableRep::KeyComparator*>(comparator))(a, b);
 }
+
+// No exception crosses Rust.
+char* Alloc(void* allocator, size_t bytes) {
+  try {
+    return static_cast<Allocator*>(allocator)->AllocateAligned(bytes);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
 }
+
+class ListRep final : public TableRep<ListCalls> {
+ public:
+  using TableRep::TableRep;
+
+  KeyHandle Allocate(const size_t len, char** buf) override {
+    *buf = silvics_skiplist_allocate(table_, len);
+    return *buf;
+  }
+  bool InsertKeyConcurrently(KeyHandle entry) override {
+    return silvics_skiplist_insert_concurrently(table_, static_cast<char*>(entry));
+  }
+  bool InsertKeyWithHint(KeyHandle entry, void** hint) override {
+    // The hint lives as long as the memtable.
+    if (*hint == nullptr) {
+      *hint = allocator_->AllocateAligned(silvics_skiplist_hint_bytes());
+      silvics_skiplist_hint_init(*hint);
+    }
+    return silvics_skiplist_insert_with_hint(table_, static_cast<char*>(entry), *hint);
+  }
+  bool InsertKeyWithHintConcurrently(KeyHandle entry, void** hint) override {
+    // The caller frees the hint by `delete[]` of a `char*` (`db/write_batch.cc`).
+    if (*hint == nullptr) {
+      *hint = new char[silvics_skiplist_hint_bytes()];
+      silvics_skiplist_hint_init(*hint);
+    }
+    return silvics_skiplist_insert_with_hint_concurrently(table_, static_cast<char*>(entry),
+                                                          *hint);
+  }
+};
+
+class ListFactory final : public MemTableRepFactory {
+ public:
+  const char* Name() const override { return "silvics_skiplist"; }
+  bool IsInsertConcurrentlySupported() const override { return true; }
+  bool CanHandleDuplicatedKey() const override { return true; }
+
+  using MemTableRepFactory::CreateMemTableRep;
+  MemTableRep* CreateMemTableRep(const MemTableRep::KeyComparator& comparator,
+                                 Allocator* allocator, const SliceTransform* transform,
+                                 Logger* logger) override {
+    return NewSkipListRep(comparator, allocator, transform, logger);
+  }
+};
+
+}  // namespace
+
+MemTableRep* NewSkipListRep(const MemTableRep::KeyComparator& comparator, Allocator* allocator,
+                            const SliceTransform*, Logger*) {
+  SilvicsSkipList* list = silvics_skiplist_new(static_cast<uint32_t>(OrderOf(comparator)),
+                                               {&comparator, Compare}, {allocator, Alloc});
+  return new ListRep(list, comparator, allocator);
+}
+
+MemTableRepFactory* NewSkipListFactory() { return new ListFactory(); }
+
+}  // namespace silvics

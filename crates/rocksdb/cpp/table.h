@@ -5,7 +5,7 @@
 //   size_t Seek(const Table*, const char* internal_key, size_t size, bool descends, const char** run, size_t)
 //   size_t Follow(const Table*, const char* entry, bool descends, const char** run, size_t room)
 //   bool Contains(const Table*, const char* entry);  size_t Bytes(const Table*)
-//   void Drop(Table*)
+//   void Drop(Table*);  kBackRun: the most entries of a run towards smaller keys
 #pragma once
 
 #include <algorithm>
@@ -15,6 +15,14 @@
 #include "internal.h"
 
 namespace silvics {
+
+// A key that is searched for. The memtable's form of it may be null, and both are null for the end
+// from which a walk begins.
+struct Target {
+  const char* internal_key;
+  size_t size;
+  const char* memtable_key;
+};
 
 // An iterator gets entries in runs, one call for each: see src/table.rs. The first run of a direction
 // is short, because most readers take an entry or two.
@@ -34,8 +42,8 @@ class RunIterator final : public MemTableRep::Iterator {
   void SeekForPrev(const Slice& internal_key, const char* memtable_key) override {
     Begin(internal_key, memtable_key, true);
   }
-  void SeekToFirst() override { Begin(nullptr, 0, false); }
-  void SeekToLast() override { Begin(nullptr, 0, true); }
+  void SeekToFirst() override { Begin(Target{}, false); }
+  void SeekToLast() override { Begin(Target{}, true); }
 
  private:
   static constexpr size_t kFirst = 2, kRun = 48;
@@ -43,21 +51,21 @@ class RunIterator final : public MemTableRep::Iterator {
   // Callers that have a memtable key may leave the internal key empty.
   void Begin(const Slice& internal_key, const char* memtable_key, bool descends) {
     const Slice key = internal_key.empty() ? GetLengthPrefixedSlice(memtable_key) : internal_key;
-    Begin(key.data(), key.size(), descends);
+    Begin(Target{key.data(), key.size(), memtable_key}, descends);
   }
 
-  void Begin(const char* key, size_t size, bool descends) {
+  void Begin(const Target& target, bool descends) {
     descends_ = descends;
     room_ = kFirst;
     at_ = 0;
-    len_ = Calls::Seek(table_, key, size, descends, run_, room_);
+    len_ = Calls::Seek(table_, target, descends, run_, room_);
   }
 
   void Go(bool descends) {
     if (descends == descends_) {
       if (++at_ < len_) return;
       at_ = len_ - 1;
-      room_ = std::min(room_ * 6, kRun);
+      room_ = std::min(room_ * 6, descends ? Calls::kBackRun : kRun);
     } else {
       if (at_ > 0) {
         --at_;
@@ -105,10 +113,10 @@ class TableRep : public MemTableRep {
 
   // Most lookups end at the first entry. No pin is held while the callback runs.
   void Get(const LookupKey& key, void* arg, bool (*more)(void* arg, const char* entry)) override {
-    const Slice internal_key = key.internal_key();
+    const Slice internal = key.internal_key();
+    const Target target = {internal.data(), internal.size(), key.memtable_key().data()};
     const char* run[16];
-    size_t len =
-        Calls::Seek(table_, internal_key.data(), internal_key.size(), false, run, 1);
+    size_t len = Calls::Seek(table_, target, false, run, 1);
     while (len > 0) {
       for (size_t at = 0; at < len; ++at) {
         if (!more(arg, run[at])) return;
@@ -138,7 +146,8 @@ template <class Calls>
 uint64_t TableRep<Calls>::ApproximateNumEntries(const Slice& start, const Slice& end) {
   // The entries from a key on, up to the same entry.
   const char* last = nullptr;
-  if (Calls::Seek(table_, end.data(), end.size(), false, &last, 1) == 0) last = nullptr;
+  const Target target = {end.data(), end.size(), nullptr};
+  if (Calls::Seek(table_, target, false, &last, 1) == 0) last = nullptr;
   if (last != nullptr && comparator_(last, start) < 0) return 0;
   RunIterator<Calls> it(table_);
   uint64_t count = 0;

@@ -12,14 +12,13 @@
 //! column family. Since no pin outlives its call, tables do not hold back each other's memory.
 
 use crate::entry::Handle;
-use crate::table::{Run, run, start};
+use crate::table::{Run, fail, run, start};
 use silvics::blocks::EntrySet;
 use silvics::{AllocError, Domain, Options};
-use silvics_memtable::InternalKey;
+use silvics_memtable::{Entry, InternalKey};
 use silvics_sync::prefetch;
 use std::mem::MaybeUninit;
 use std::ops::Bound;
-use std::process::abort;
 use std::ptr::{NonNull, null_mut};
 
 /// Runs of more entries than this are prefetched: their reader goes through them.
@@ -174,14 +173,8 @@ pub unsafe extern "C" fn silvics_art_insert(art: &Art, entry: NonNull<u8>) -> bo
     // SAFETY: the caller's promise.
     match unsafe { art.insert(entry) } {
         Ok(is_new) => is_new,
-        Err(error) => fail(error),
+        Err(error) => fail("silvics_art", error),
     }
-}
-
-#[cold]
-fn fail(error: AllocError) -> ! {
-    eprintln!("silvics_art: {error}. RocksDB cannot refuse an insert, so the process ends.");
-    abort()
 }
 
 /// Fills a run with entries from an internal key on, or from an end of the table if it is null.
@@ -209,13 +202,15 @@ pub unsafe extern "C" fn silvics_art_seek(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn silvics_art_follow(
     art: &Art,
-    entry: *const u8,
+    entry: NonNull<u8>,
     descends: bool,
     to: *mut *const u8,
     room: usize,
 ) -> usize {
     // SAFETY: the caller's promise: entries of the table live as long as it.
-    unsafe { art.walk(Bound::Excluded(crate::entry::key(entry)), descends, run(to, room)) }
+    unsafe {
+        art.walk(Bound::Excluded(Entry::from_raw(entry).key()), descends, run(to, room))
+    }
 }
 
 /// Whether the table has an entry with the key of this one.
@@ -223,9 +218,9 @@ pub unsafe extern "C" fn silvics_art_follow(
 /// # Safety
 /// The table lives. An entry begins at the address.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn silvics_art_contains(art: &Art, entry: *const u8) -> bool {
+pub unsafe extern "C" fn silvics_art_contains(art: &Art, entry: NonNull<u8>) -> bool {
     // SAFETY: the caller's promise.
-    art.contains(unsafe { crate::entry::key(entry) })
+    art.contains(unsafe { Entry::from_raw(entry) }.key())
 }
 
 /// The bytes of the table, without the entries.

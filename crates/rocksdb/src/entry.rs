@@ -1,54 +1,15 @@
-//! Entries of a memtable, as RocksDB writes them into its arena.
+//! Entries that RocksDB has written into its arena, as entries of the byte index.
 //!
-//! ```text
-//! varint32 length of the internal key | user key | trailer, 8 bytes, little-endian | the value …
-//! ```
-//! RocksDB never changes an entry after it has been inserted, and frees none before its memtable
-//! (`db/memtable.cc`, `MemTable::Add`).
+//! Their form is that of [`silvics_memtable::Entry`]. RocksDB never changes an entry after it has
+//! been inserted, and frees none before its memtable (`db/memtable.cc`, `MemTable::Add`).
 
-use silvics::blocks::{Entry, EntryKey};
-use silvics_memtable::InternalKey;
+use silvics::blocks::{self, EntryKey};
+use silvics_memtable::{Entry, InternalKey};
 use std::ptr::NonNull;
 use std::slice;
 
 /// The bytes of a trailer.
 pub const TRAILER: usize = 8;
-
-/// The length of an internal key, and the address of its first byte.
-///
-/// # Safety
-/// An entry begins at the address.
-#[inline(always)]
-unsafe fn internal(entry: *const u8) -> (usize, *const u8) {
-    // SAFETY: the caller's promise: an entry has a byte at least.
-    let first = unsafe { *entry };
-    if first < 0x80 {
-        // SAFETY: the key is behind its length.
-        (usize::from(first), unsafe { entry.add(1) })
-    } else {
-        // SAFETY: the caller's promise.
-        unsafe { long(entry) }
-    }
-}
-
-/// As [`internal`], for lengths of several bytes.
-///
-/// # Safety
-/// An entry begins at the address, and its length has a second byte.
-#[cold]
-unsafe fn long(entry: *const u8) -> (usize, *const u8) {
-    let mut len = 0;
-    for at in 0..5 {
-        // SAFETY: the bytes before this one have announced it.
-        let byte = usize::from(unsafe { *entry.add(at) });
-        len |= (byte & 0x7F) << (7 * at);
-        if byte < 0x80 {
-            // SAFETY: the key is behind its length.
-            return (len, unsafe { entry.add(at + 1) });
-        }
-    }
-    (len, entry.wrapping_add(5)) // RocksDB writes no such length
-}
 
 /// Splits an internal key.
 ///
@@ -63,19 +24,6 @@ pub unsafe fn split<'a>(key: *const u8, len: usize) -> InternalKey<'a> {
         (slice::from_raw_parts(key, user), key.add(user).cast::<[u8; TRAILER]>().read_unaligned())
     };
     InternalKey { user, trailer: u64::from_le_bytes(trailer) }
-}
-
-/// The internal key of an entry.
-///
-/// # Safety
-/// An entry begins at the address. It lives as long as the result is used.
-#[inline(always)]
-pub unsafe fn key<'a>(entry: *const u8) -> InternalKey<'a> {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let (len, key) = internal(entry);
-        split(key, len)
-    }
 }
 
 /// The address of an entry, whose user key has the order of bytes, or the reverse order.
@@ -116,7 +64,7 @@ impl<const REVERSE: bool> Handle<REVERSE> {
 
 // SAFETY: `new` demands that the entry lives as long as the handle and its sets, and does not
 // change. `from_word` gets the address that `into_word` has exposed.
-unsafe impl<const REVERSE: bool> Entry for Handle<REVERSE> {
+unsafe impl<const REVERSE: bool> blocks::Entry for Handle<REVERSE> {
     #[inline(always)]
     fn into_word(self) -> u64 {
         self.0.as_ptr().expose_provenance() as u64
@@ -132,36 +80,7 @@ unsafe impl<const REVERSE: bool> Entry for Handle<REVERSE> {
     #[inline(always)]
     unsafe fn key<'g>(self) -> EntryKey<'g> {
         // SAFETY: an entry begins at the address (`new`), and lives by the caller's promise.
-        Self::ordered(unsafe { key(self.0.as_ptr()) })
+        Self::ordered(unsafe { Entry::from_raw(self.0) }.key())
     }
 }
 
-/// Writes entries for tests.
-#[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-
-    /// An entry that is never freed.
-    pub(crate) fn leaked(user: &[u8], trailer: u64) -> NonNull<u8> {
-        let (mut entry, mut len) = (Vec::new(), user.len() + TRAILER);
-        while len >= 0x80 {
-            entry.push(len as u8 | 0x80);
-            len >>= 7;
-        }
-        entry.push(len as u8);
-        entry.extend_from_slice(user);
-        entry.extend_from_slice(&trailer.to_le_bytes());
-        NonNull::from(entry.leak()).cast()
-    }
-
-    #[test]
-    fn keys_of_every_length_are_read() {
-        for len in (0..300).chain([(1 << 14) - 9, (1 << 14) - 8, 1 << 14, 1 << 21]) {
-            let user: Vec<u8> = (0..len).map(|at| (at * 7) as u8).collect();
-            let entry = leaked(&user, 77 << 8 | 1);
-            // SAFETY: the entry is never freed.
-            let key = unsafe { key(entry.as_ptr()) };
-            assert_eq!((key.user, key.trailer), (&user[..], 77 << 8 | 1));
-        }
-    }
-}

@@ -15,6 +15,7 @@
 
 pub mod art;
 pub mod entry;
+pub mod skiplist;
 mod table;
 
 #[cfg(feature = "plugin")]

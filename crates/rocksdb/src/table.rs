@@ -6,9 +6,11 @@
 //! snapshot, which was taken before.
 
 use crate::entry::split;
+use silvics::AllocError;
 use silvics_memtable::InternalKey;
 use std::mem::MaybeUninit;
 use std::ops::Bound;
+use std::process::abort;
 use std::slice;
 
 /// Room for the addresses of entries.
@@ -37,4 +39,11 @@ pub(crate) unsafe fn start<'a>(key: *const u8, len: usize) -> Bound<InternalKey<
 pub(crate) unsafe fn run<'r>(run: *mut *const u8, room: usize) -> &'r mut Run {
     // SAFETY: the caller's promise. Uninitialised addresses are valid as `MaybeUninit`.
     unsafe { slice::from_raw_parts_mut(run.cast(), room) }
+}
+
+/// Ends the process: RocksDB has no way to refuse an insert.
+#[cold]
+pub(crate) fn fail(table: &str, error: AllocError) -> ! {
+    eprintln!("{table}: {error}. RocksDB cannot refuse an insert, so the process ends.");
+    abort()
 }
