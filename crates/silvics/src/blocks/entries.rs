@@ -246,7 +246,7 @@ impl<E: Entry, P: Placement> EntrySet<E, P> {
         range: impl RangeBounds<EntryKey<'g>>,
         guard: &'g Guard,
     ) -> impl Iterator<Item = E> + 'g {
-        OrderedScan::range(&self.0, range, guard).map(|(_, word)| Self::entry(word))
+        OrderedScan::range(&self.0, range, guard).values().map(Self::entry)
     }
 
     /// The entries whose keys are in a range, in descending order.
@@ -255,7 +255,7 @@ impl<E: Entry, P: Placement> EntrySet<E, P> {
         range: impl RangeBounds<EntryKey<'g>>,
         guard: &'g Guard,
     ) -> impl Iterator<Item = E> + 'g {
-        OrderedScan::range_rev(&self.0, range, guard).map(|(_, word)| Self::entry(word))
+        OrderedScan::range_rev(&self.0, range, guard).values().map(Self::entry)
     }
 
     /// The entry with the smallest key, linearizable: see [`OrderedEnds`].

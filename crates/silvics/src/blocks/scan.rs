@@ -145,6 +145,10 @@ impl<'g, K: BlockKey + ?Sized, P: Placement, const DESCENDS: bool> Range<'g, K, 
 
     /// Leaves out the entries of the block that are behind the end.
     fn cut(&mut self) {
+        // The keys of an entry set are in other memory, so a key is not read in vain.
+        if matches!(self.end, Bound::Unbounded) {
+            return;
+        }
         let (Some(block), Some(last)) = (self.block, self.entries[..self.len].last()) else {
             return;
         };
@@ -170,6 +174,29 @@ impl<'g, K: BlockKey + ?Sized, P: Placement, const DESCENDS: bool> Range<'g, K, 
                 block.prefetch_all();
             }
         }
+    }
+
+    /// The next entry that is present: its block, its number and its value.
+    #[inline]
+    fn next_present(&mut self) -> Option<(BlockRef<'g, K>, usize, u64)> {
+        loop {
+            while self.at < self.len {
+                let Some(block) = self.block else { break };
+                let number = usize::from(self.entries[self.at]);
+                self.at += 1;
+                if let Some(value) = block.value_if_present(number) {
+                    return Some((block, number, value));
+                }
+            }
+            if !self.advance() {
+                return None;
+            }
+        }
+    }
+
+    /// The values of the entries. Keys that do not lie in blocks are not read.
+    pub(super) fn values(mut self) -> impl Iterator<Item = u64> + 'g {
+        std::iter::from_fn(move || self.next_present().map(|(_, _, value)| value))
     }
 
     /// Goes to the next block, and returns whether there is one.
@@ -206,19 +233,8 @@ impl<'g, K: BlockKey + ?Sized, P: Placement, const DESCENDS: bool> Iterator
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            while self.at < self.len {
-                let Some(block) = self.block else { break };
-                let number = usize::from(self.entries[self.at]);
-                self.at += 1;
-                if let Some(value) = block.value_if_present(number) {
-                    return Some((block.key_behind(self.prefix, number), value));
-                }
-            }
-            if !self.advance() {
-                return None;
-            }
-        }
+        let (block, number, value) = self.next_present()?;
+        Some((block.key_behind(self.prefix, number), value))
     }
 
     fn fold<B, F: FnMut(B, Self::Item) -> B>(mut self, init: B, mut f: F) -> B {
