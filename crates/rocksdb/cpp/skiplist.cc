@@ -18,10 +18,6 @@ void silvics_skiplist_drop(SilvicsSkipList*);
 char* silvics_skiplist_allocate(SilvicsSkipList*, size_t bytes);
 bool silvics_skiplist_insert(SilvicsSkipList*, char* entry);
 bool silvics_skiplist_insert_concurrently(SilvicsSkipList*, char* entry);
-bool silvics_skiplist_insert_with_hint(SilvicsSkipList*, char* entry, void* hint);
-bool silvics_skiplist_insert_with_hint_concurrently(SilvicsSkipList*, char* entry, void* hint);
-size_t silvics_skiplist_hint_bytes();
-void silvics_skiplist_hint_init(void* hint);
 size_t silvics_skiplist_seek(const SilvicsSkipList*, const char* key, size_t size,
                              const char* memtable_key, bool descends, const char** run,
                              size_t room);
@@ -76,23 +72,6 @@ class ListRep final : public TableRep<ListCalls> {
   }
   bool InsertKeyConcurrently(KeyHandle entry) override {
     return silvics_skiplist_insert_concurrently(table_, static_cast<char*>(entry));
-  }
-  bool InsertKeyWithHint(KeyHandle entry, void** hint) override {
-    // The hint lives as long as the memtable.
-    if (*hint == nullptr) {
-      *hint = allocator_->AllocateAligned(silvics_skiplist_hint_bytes());
-      silvics_skiplist_hint_init(*hint);
-    }
-    return silvics_skiplist_insert_with_hint(table_, static_cast<char*>(entry), *hint);
-  }
-  bool InsertKeyWithHintConcurrently(KeyHandle entry, void** hint) override {
-    // The caller frees the hint by `delete[]` of a `char*` (`db/write_batch.cc`).
-    if (*hint == nullptr) {
-      *hint = new char[silvics_skiplist_hint_bytes()];
-      silvics_skiplist_hint_init(*hint);
-    }
-    return silvics_skiplist_insert_with_hint_concurrently(table_, static_cast<char*>(entry),
-                                                          *hint);
   }
 };
 

@@ -97,6 +97,9 @@ class TableRep : public MemTableRep {
   bool InsertKey(KeyHandle entry) override {
     return Calls::Insert(table_, static_cast<char*>(entry));
   }
+
+  // Hints are left alone. RocksDB gives a memtable the hints that its own list of range deletions
+  // has made, and gives that list those of the memtable (`db/memtable.cc`, `MemTable::Add`).
   void InsertWithHint(KeyHandle entry, void** hint) override { InsertKeyWithHint(entry, hint); }
   bool InsertKeyWithHint(KeyHandle entry, void**) override { return InsertKey(entry); }
   void InsertConcurrently(KeyHandle entry) override { InsertKeyConcurrently(entry); }

@@ -208,9 +208,7 @@ pub unsafe extern "C" fn silvics_art_follow(
     room: usize,
 ) -> usize {
     // SAFETY: the caller's promise: entries of the table live as long as it.
-    unsafe {
-        art.walk(Bound::Excluded(Entry::from_raw(entry).key()), descends, run(to, room))
-    }
+    unsafe { art.walk(Bound::Excluded(Entry::from_raw(entry).key()), descends, run(to, room)) }
 }
 
 /// Whether the table has an entry with the key of this one.

@@ -83,4 +83,3 @@ unsafe impl<const REVERSE: bool> blocks::Entry for Handle<REVERSE> {
         Self::ordered(unsafe { Entry::from_raw(self.0) }.key())
     }
 }
-

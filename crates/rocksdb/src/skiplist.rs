@@ -2,11 +2,13 @@
 //!
 //! A list for one of the two orders of bytes compares keys by itself, and has hints on its links. A
 //! list for another comparator calls it through a C function.
+//!
+//! The list has hints for inserts, but RocksDB's are not used: `cpp/table.h` says why.
 
 use crate::table::{Run, fail, run, start};
 use silvics::AllocError;
 use silvics_memtable::skiplist::{
-    Arena, ByBytes, ByFunction, InlineSkipList, InsertHint, Order, Place, Position,
+    Arena, ByBytes, ByFunction, InlineSkipList, Order, Place, Position,
 };
 use silvics_memtable::{EncodedKey, Entry, InternalKey};
 use std::alloc::Layout;
@@ -20,8 +22,10 @@ use std::ptr::NonNull;
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Memory {
-    allocator: *mut c_void,
-    alloc: unsafe extern "C" fn(*mut c_void, usize) -> *mut u8,
+    /// The allocator.
+    pub allocator: *mut c_void,
+    /// Allocates bytes, aligned to words. Returns null if that fails.
+    pub alloc: unsafe extern "C" fn(*mut c_void, usize) -> *mut u8,
 }
 
 // SAFETY: the allocator of a memtable that takes concurrent inserts is for any thread
@@ -45,8 +49,10 @@ unsafe impl Arena for Memory {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Compare {
-    comparator: *const c_void,
-    compare: unsafe extern "C" fn(*const c_void, *const u8, *const u8) -> c_int,
+    /// The comparator.
+    pub comparator: *const c_void,
+    /// Compares two entries: the result is negative, zero or positive.
+    pub compare: unsafe extern "C" fn(*const c_void, *const u8, *const u8) -> c_int,
 }
 
 // SAFETY: comparators of RocksDB are for any thread (`rocksdb/comparator.h`).
@@ -250,56 +256,6 @@ pub unsafe extern "C" fn silvics_skiplist_insert_concurrently(
 ) -> bool {
     // SAFETY: the caller's promise.
     with!(list, list => unsafe { list.insert_concurrently(Place::of_entry(entry)) })
-}
-
-/// Puts an entry in like [`silvics_skiplist_insert`], from the places of a hint on.
-///
-/// # Safety
-/// As that function has it. The hint was initialised, belongs to this thread during the call, and
-/// was used with this list alone.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn silvics_skiplist_insert_with_hint(
-    list: &List,
-    entry: NonNull<u8>,
-    hint: &mut InsertHint,
-) -> bool {
-    // SAFETY: the caller's promise.
-    with!(list, list => unsafe { list.insert_with_hint(Place::of_entry(entry), hint) })
-}
-
-/// Puts an entry in like [`silvics_skiplist_insert_concurrently`], from the places of a hint on.
-///
-/// # Safety
-/// As that function has it. The hint was initialised, belongs to this thread during the call, and
-/// was used with this list alone.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn silvics_skiplist_insert_with_hint_concurrently(
-    list: &List,
-    entry: NonNull<u8>,
-    hint: &mut InsertHint,
-) -> bool {
-    // SAFETY: the caller's promise.
-    with!(list, list => unsafe {
-        list.insert_with_hint_concurrently(Place::of_entry(entry), hint)
-    })
-}
-
-/// The bytes of a hint, which are aligned to words.
-#[unsafe(no_mangle)]
-pub extern "C" fn silvics_skiplist_hint_bytes() -> usize {
-    const { assert!(align_of::<InsertHint>() <= align_of::<usize>()) }
-    size_of::<InsertHint>()
-}
-
-/// Initialises a hint. It needs no drop: RocksDB frees the memory alone.
-///
-/// # Safety
-/// [`silvics_skiplist_hint_bytes`] bytes lie there, which belong to the caller.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn silvics_skiplist_hint_init(hint: *mut InsertHint) {
-    const { assert!(!std::mem::needs_drop::<InsertHint>()) }
-    // SAFETY: the caller's promise.
-    unsafe { hint.write(InsertHint::default()) }
 }
 
 /// Fills a run with entries from a key on, or from an end of the list if it is null.
