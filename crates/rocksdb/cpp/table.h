@@ -9,6 +9,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <new>
 #include <random>
 
@@ -112,7 +113,19 @@ class TableRep : public MemTableRep {
   }
 
   bool Contains(const char* key) const override { return Calls::Contains(table_, key); }
-  size_t ApproximateMemoryUsage() override { return Calls::Bytes(table_); }
+
+  // A table may grow a little without inserts: a thread that frees what writers have replaced gets
+  // a cache for it. RocksDB adds the bytes of a memtable to a sum when it becomes read-only, just
+  // before it says so, and subtracts them when it drops the memtable (`db/memtable_list.cc`). So
+  // they do not change from then on.
+  size_t ApproximateMemoryUsage() override {
+    const size_t before = bytes_.load(std::memory_order_relaxed);
+    if (read_only_.load(std::memory_order_acquire)) return before;
+    const size_t now = Calls::Bytes(table_);
+    if (now != before) bytes_.store(now, std::memory_order_relaxed);
+    return now;
+  }
+  void MarkReadOnly() override { read_only_.store(true, std::memory_order_release); }
 
   // Most lookups end at the first entry. No pin is held while the callback runs.
   void Get(const LookupKey& key, void* arg, bool (*more)(void* arg, const char* entry)) override {
@@ -143,6 +156,10 @@ class TableRep : public MemTableRep {
  protected:
   Table* const table_;
   const MemTableRep::KeyComparator& comparator_;
+
+ private:
+  std::atomic<bool> read_only_{false};
+  std::atomic<size_t> bytes_{0};  // as they were reported last
 };
 
 template <class Calls>
