@@ -39,7 +39,7 @@ unsafe impl Index for PointerIndex {
         self.0.seek(key).map(Position::entry)
     }
 
-    fn scan<'t>(
+    unsafe fn scan<'t>(
         &'t self,
         from: Start<'t, '_>,
         backwards: bool,

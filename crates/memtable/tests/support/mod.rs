@@ -9,8 +9,8 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use silvics_memtable::log::{LogStorage, Recovery, recover_logs};
 use silvics_memtable::{
-    BufferOptions, Comparator, FlushError, FrozenTable, Index, InternalKey, Kind, Op, OpenError,
-    Seqno, SyncPolicy, WriteBatch, WriteBuffer, WriteError, WriteMode, WriteOptions,
+    BufferOptions, Comparator, FlushError, Found, FrozenTable, Index, InternalKey, Kind, Op,
+    OpenError, Seqno, SyncPolicy, WriteBatch, WriteBuffer, WriteError, WriteMode, WriteOptions,
 };
 use silvics_sync::Mutex;
 use silvics_sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -125,7 +125,8 @@ impl<I: Index> Store<I> {
         // The first key may be written again by the batch.
         let (key, _) = of_batch.expect("a first operation");
         assert!(
-            view.find(&key, view.snapshot()).is_some() || self.known.files.lock().last >= last,
+            view.find(&key, view.snapshot()) != Found::Absent
+                || self.known.files.lock().last >= last,
             "the own write is not found"
         );
         drop(view);
@@ -271,8 +272,9 @@ impl<I: Index> Store<I> {
             }
             for (key, value) in &state {
                 let found = match view.find(key, seqno) {
-                    Some(found) => found.map(<[u8]>::to_vec),
-                    None => in_files(files, key),
+                    Found::Value(value) => Some(value.to_vec()),
+                    Found::Deleted => None,
+                    Found::Absent => in_files(files, key),
                 };
                 assert_eq!(found, *value, "{} at {seqno}", key.escape_ascii());
             }
