@@ -142,7 +142,7 @@ fn keys_take_no_memory_in_a_set() {
     assert_eq!(bytes[0], bytes[1]);
     println!("{} bytes for each entry", bytes[0] as f64 / 5000.0);
     assert!(bytes[0] < 24 * 5000, "{bytes:?}");
-    let long = Record::new(vec![0; (512 << 10) + 1], 0);
+    let long = Record::new(vec![0; (16 << 20) - 1], 0);
     let set: EntrySet<Handle> = EntrySet::with_options(&Options::default()).unwrap();
     let refused = set.insert(Handle::of(&long), &set.domain().pin());
     assert!(matches!(refused, Err(AllocError::KeyLength { .. })), "{refused:?}");

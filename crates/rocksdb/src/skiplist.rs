@@ -235,8 +235,8 @@ pub unsafe extern "C" fn silvics_skiplist_allocate(list: &List, bytes: usize) ->
 /// Puts an entry in. Returns false if there is one with its key.
 ///
 /// # Safety
-/// The list lives. [`silvics_skiplist_allocate`] has returned the entry's place for it, the entry is
-/// written there, and it is inserted once. No other insert runs meanwhile.
+/// The list lives. [`silvics_skiplist_allocate`] has returned the entry's place for it, the entry
+/// is written there, and it is inserted once. No other insert runs meanwhile.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn silvics_skiplist_insert(list: &List, entry: NonNull<u8>) -> bool {
     // SAFETY: the caller's promise.
@@ -247,8 +247,8 @@ pub unsafe extern "C" fn silvics_skiplist_insert(list: &List, entry: NonNull<u8>
 /// `concurrently`. Returns false if there is one with its key.
 ///
 /// # Safety
-/// The list lives. [`silvics_skiplist_allocate`] has returned the entry's place for it, the entry is
-/// written there, and it is inserted once.
+/// The list lives. [`silvics_skiplist_allocate`] has returned the entry's place for it, the entry
+/// is written there, and it is inserted once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn silvics_skiplist_insert_concurrently(
     list: &List,

@@ -1,4 +1,4 @@
-//! What the C functions of both memtables have in common: runs of entries.
+//! Runs of entries, which the C functions of both memtables fill.
 //!
 //! An iterator of RocksDB gets entries in runs, each by one call. Entries never go away, so a run
 //! stays right after the call. An entry that is inserted between two entries of a run is not in it.

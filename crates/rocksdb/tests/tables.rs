@@ -159,3 +159,34 @@ proptest! {
         }
     }
 }
+
+/// RocksDB recommends keys of 8 MB at most.
+#[test]
+fn keys_of_many_bytes_are_taken() {
+    let long = |len: usize, last: u8| ([vec![7; len - 1], vec![last]].concat(), 0);
+    for is_reverse in [false, true] {
+        let mut keys = Vec::new();
+        for len in [4096, (512 << 10) + 1, (16 << 20) - 2] {
+            keys.extend([long(len, 7), long(len, 9)]);
+        }
+        for table in Table::all(is_reverse) {
+            assert!(keys.iter().all(|key| table.insert(key)));
+            let mut sorted = keys.clone();
+            sorted.sort();
+            for descends in [false, true] {
+                assert!(
+                    table.walk(None, descends, 5) == {
+                        if is_reverse != descends {
+                            sorted.iter().rev().cloned().collect()
+                        } else {
+                            sorted.clone()
+                        }
+                    }
+                );
+            }
+            for (at, key) in sorted.iter().enumerate() {
+                assert!(table.walk(Some(key), is_reverse, 1) == sorted[at..]);
+            }
+        }
+    }
+}

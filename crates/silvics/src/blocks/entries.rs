@@ -94,6 +94,8 @@ impl<E: Entry> BlockKey for InEntries<E> {
     const FIXED: usize = 0;
     const WINDOWS: usize = super::node::MAX_WINDOWS;
     const IN_ENTRIES: bool = true;
+    // The bytes of a key, and one more, have bits below those of the length. No block has them.
+    const LONGEST: usize = LENGTH_WINDOW as usize - 2;
 
     #[inline(always)]
     fn probe<'k>(key: EntryKey<'k>, buffer: &'k mut [u8; 8]) -> Self::Probe<'k> {
@@ -129,7 +131,7 @@ impl<E: Entry> BlockKey for InEntries<E> {
     }
     #[inline]
     fn cut(key: Self::Ref<'_>) -> Self::Ref<'_> {
-        EntryKey { bytes: <[u8]>::cut(key.bytes), ..key }
+        EntryKey { bytes: &key.bytes[..key.bytes.len().min(Self::LONGEST + 1)], ..key }
     }
     unsafe fn read(_: &[u8], _: *const u8, _: usize) -> EntryKey<'_> {
         unreachable!("the key is not in the block")
@@ -146,7 +148,8 @@ impl<E: Entry> BlockKey for InEntries<E> {
 /// An ordered set of entries that have their keys in memory of their own: see
 /// [`blocks`](super#departures).
 ///
-/// The set has some 16 bytes for each entry if keys are random, whatever their length. Lookups,
+/// Keys have less than 16 MiB. The set has some 16 bytes for each entry if keys are random, whatever
+/// their length. Lookups,
 /// inserts and both ends are linearizable, as those of [`BlockTree`](crate::BlockTree); ranges
 /// promise what [`OrderedScan`] says. Lookups and ranges write nothing.
 ///

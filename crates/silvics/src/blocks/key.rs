@@ -41,6 +41,9 @@ pub trait BlockKey: IndexKey + private::Sealed {
     /// The most windows that keys have.
     #[doc(hidden)]
     const WINDOWS: usize;
+    /// The longest byte string that a tree takes.
+    #[doc(hidden)]
+    const LONGEST: usize = MAX_BYTES;
     /// Whether a block has the common prefix of its keys once.
     #[doc(hidden)]
     const SHARES: bool = false;

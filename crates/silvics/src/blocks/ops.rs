@@ -3,7 +3,7 @@
 use super::Blocks;
 use super::block::{BlockRef, New, all, tag};
 use super::edit::Step;
-use super::key::{Bit, BlockKey, MAX_BYTES};
+use super::key::{Bit, BlockKey};
 use super::lock::Locked;
 use super::merge::FEW;
 use super::node::NodeRef;
@@ -328,8 +328,8 @@ impl<K: BlockKey + ?Sized, P: Placement> Blocks<K, P> {
     /// The length of a key to insert. Fails if the key is too long.
     pub(super) fn check_len(key: K::Ref<'_>) -> Result<usize, AllocError> {
         let bytes = K::len(key);
-        if K::FIXED == 0 && bytes > MAX_BYTES {
-            return Err(AllocError::KeyLength { bytes, limit: MAX_BYTES });
+        if K::FIXED == 0 && bytes > K::LONGEST {
+            return Err(AllocError::KeyLength { bytes, limit: K::LONGEST });
         }
         Ok(bytes)
     }
