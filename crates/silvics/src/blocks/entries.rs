@@ -148,10 +148,10 @@ impl<E: Entry> BlockKey for InEntries<E> {
 /// An ordered set of entries that have their keys in memory of their own: see
 /// [`blocks`](super#departures).
 ///
-/// Keys have less than 16 MiB. The set has some 16 bytes for each entry if keys are random, whatever
-/// their length. Lookups,
-/// inserts and both ends are linearizable, as those of [`BlockTree`](crate::BlockTree); ranges
-/// promise what [`OrderedScan`] says. Lookups and ranges write nothing.
+/// Keys have less than 16 MiB. The set has some 16 bytes for each entry if keys are random,
+/// whatever their length. Lookups, inserts and both ends are linearizable, as those of
+/// [`BlockTree`](crate::BlockTree); ranges promise what [`OrderedScan`] says. Lookups and ranges
+/// write nothing.
 ///
 /// ```
 /// use silvics::blocks::{Entry, EntryKey, EntrySet};
