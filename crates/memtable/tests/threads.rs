@@ -189,8 +189,9 @@ fn together<I: Index>(mode: WriteMode, batches: u64) {
     let wanted: Vec<u64> = (1..=WRITERS as u64 * batches).map(|n| n * KEYS as u64).collect();
     assert_eq!(numbers, wanted, "sequence numbers are contiguous");
     assert_eq!(buffer.snapshot(), *wanted.last().unwrap());
-    buffer.switch().unwrap();
     while flush(&buffer, &files) {}
+    buffer.switch().unwrap();
+    flush(&buffer, &files);
     for thread in 0..WRITERS {
         for at in 0..KEYS {
             let files = files.lock();

@@ -54,8 +54,7 @@
 //! | `credit` | all | Relaxed | – | a heuristic |
 //!
 //! # Checked by
-//! `loom.rs`: the wake-up of a blocked writer and a weaker twin that loses it, and three writers that
-//! push while one leaves. The
+//! `loom.rs`: the wake-up of a blocked writer, and three writers that push while one leaves. The
 //! tests of the buffer with threads, power losses and histories.
 
 #[cfg(all(test, silvics_loom))]
