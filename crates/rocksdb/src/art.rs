@@ -11,10 +11,10 @@
 //! it for the first time: with one domain this happens once, and not for every memtable of every
 //! column family. Since no pin outlives its call, tables do not hold back each other's memory.
 
-use crate::entry::Handle;
 use crate::table::{Run, fail, run, start};
 use silvics::blocks::EntrySet;
 use silvics::{AllocError, Domain, Options};
+use silvics_memtable::index::Handle;
 use silvics_memtable::{Entry, InternalKey};
 use silvics_sync::prefetch;
 use std::mem::MaybeUninit;
@@ -71,9 +71,9 @@ fn fill<const REVERSE: bool>(
     let is_long = run.len() > FEW;
     for (entry, place) in entries.zip(run) {
         if is_long {
-            prefetch(entry.address());
+            prefetch(entry.address().as_ptr());
         }
-        *place = MaybeUninit::new(entry.address());
+        *place = MaybeUninit::new(entry.address().as_ptr().cast_const());
         len += 1;
     }
     len

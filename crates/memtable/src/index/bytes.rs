@@ -10,31 +10,50 @@ use std::ops::Bound;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// An entry of an arena, as a word of a set.
+/// The address of an entry, as an element of an [`EntrySet`] in the order of bytes, or in the
+/// reverse order.
 ///
-/// B1: it leads to an entry that lives as long as the set: [`ByteIndex`] keeps the arena, and
-/// drops the set first. Only this module makes one.
+/// B1: it leads to an entry that does not change, and that lives as long as the handle and the sets
+/// that have it.
 ///
-/// The set orders (bytes, number). In the bytewise order the number is the inverted trailer, so
-/// that the newest version comes first. In the reverse order the set is read backwards, and the
-/// number is the trailer.
-#[derive(Clone, Copy, Debug)]
-struct Word<const REVERSE: bool>(NonNull<u8>);
+/// A set orders (bytes, number). In the order of bytes the number is the inverted trailer, so that
+/// the newest version comes first. A set of the reverse order is read backwards, and the number is
+/// the trailer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handle<const REVERSE: bool>(NonNull<u8>);
 
-// SAFETY: B1: the entry does not change, and any thread may read it.
-unsafe impl<const REVERSE: bool> Send for Word<REVERSE> {}
-// SAFETY: as for `Send`.
-unsafe impl<const REVERSE: bool> Sync for Word<REVERSE> {}
+// SAFETY: B1: the entry does not change, so any thread may read it.
+unsafe impl<const REVERSE: bool> Send for Handle<REVERSE> {}
+// SAFETY: B1: the entry does not change, so any thread may read it.
+unsafe impl<const REVERSE: bool> Sync for Handle<REVERSE> {}
 
-/// The key of an internal key in a set.
-#[inline(always)]
-fn set_key<const REVERSE: bool>(key: InternalKey<'_>) -> EntryKey<'_> {
-    EntryKey::new(key.user, if REVERSE { key.trailer } else { !key.trailer })
+impl<const REVERSE: bool> Handle<REVERSE> {
+    /// The handle of an entry.
+    ///
+    /// # Safety
+    /// B1: an [`Entry`] begins at the address. It neither changes nor is freed while the handle, a
+    /// copy of it, or a set with it can be used.
+    #[inline(always)]
+    pub unsafe fn new(entry: NonNull<u8>) -> Self {
+        Self(entry)
+    }
+
+    /// The address of the entry.
+    #[inline(always)]
+    pub fn address(self) -> NonNull<u8> {
+        self.0
+    }
+
+    /// An internal key, as a set of these handles orders it.
+    #[inline(always)]
+    pub fn ordered(key: InternalKey<'_>) -> EntryKey<'_> {
+        EntryKey::new(key.user, if REVERSE { key.trailer } else { !key.trailer })
+    }
 }
 
-// SAFETY: B1: a word leads to an entry that lives as long as the set, with a key that does not
+// SAFETY: B1: a handle leads to an entry that lives as long as the set, with a key that does not
 // change, and the word is its address.
-unsafe impl<const REVERSE: bool> SetEntry for Word<REVERSE> {
+unsafe impl<const REVERSE: bool> SetEntry for Handle<REVERSE> {
     #[inline(always)]
     fn into_word(self) -> u64 {
         self.0.as_ptr().expose_provenance() as u64
@@ -50,7 +69,7 @@ unsafe impl<const REVERSE: bool> SetEntry for Word<REVERSE> {
     #[inline(always)]
     unsafe fn key<'g>(self) -> EntryKey<'g> {
         // SAFETY: B1.
-        set_key::<REVERSE>(unsafe { Entry::from_raw(self.0) }.key())
+        Self::ordered(unsafe { Entry::from_raw(self.0) }.key())
     }
 }
 
@@ -64,29 +83,31 @@ pub struct ByteIndex {
 
 #[derive(Debug)]
 enum Set {
-    Forward(EntrySet<Word<false>>),
-    Reverse(EntrySet<Word<true>>),
+    Forward(EntrySet<Handle<false>>),
+    Reverse(EntrySet<Handle<true>>),
 }
 
 /// Inserts an entry, and returns whether its key was absent.
 fn add<const REVERSE: bool>(
-    set: &EntrySet<Word<REVERSE>>,
+    set: &EntrySet<Handle<REVERSE>>,
     entry: Entry<'_>,
     guard: &Guard,
 ) -> Result<bool, AllocError> {
-    Ok(set.insert(Word(entry.as_ptr()), guard)?.is_none())
+    // SAFETY: B1: the entry lies in the arena, which the index keeps until its set is dropped.
+    let handle = unsafe { Handle::new(entry.as_ptr()) };
+    Ok(set.insert(handle, guard)?.is_none())
 }
 
-/// The entry of a word.
+/// The entry of a handle.
 #[inline(always)]
-fn entry<'t, const REVERSE: bool>(word: Word<REVERSE>) -> Entry<'t> {
+fn entry<'t, const REVERSE: bool>(handle: Handle<REVERSE>) -> Entry<'t> {
     // SAFETY: B1, and the caller binds the lifetime to that of the index.
-    unsafe { Entry::from_raw(word.0) }
+    unsafe { Entry::from_raw(handle.0) }
 }
 
 /// Appends entries in the order of a set.
 fn scan<'t, const REVERSE: bool>(
-    set: &'t EntrySet<Word<REVERSE>>,
+    set: &'t EntrySet<Handle<REVERSE>>,
     from: Start<'t, '_>,
     backwards: bool,
     count: usize,
@@ -95,8 +116,8 @@ fn scan<'t, const REVERSE: bool>(
 ) {
     let bound = match from {
         Start::End => Bound::Unbounded,
-        Start::Key(key) => Bound::Included(set_key::<REVERSE>(key)),
-        Start::Beyond(entry) => Bound::Excluded(set_key::<REVERSE>(entry.key())),
+        Start::Key(key) => Bound::Included(Handle::<REVERSE>::ordered(key)),
+        Start::Beyond(entry) => Bound::Excluded(Handle::<REVERSE>::ordered(entry.key())),
     };
     if backwards == REVERSE {
         let range = set.range((bound, Bound::Unbounded), guard);
@@ -134,8 +155,12 @@ unsafe impl Index for ByteIndex {
 
     fn seek(&self, key: InternalKey<'_>, guard: &Guard) -> Option<Entry<'_>> {
         match &self.set {
-            Set::Forward(set) => set.range(set_key::<false>(key).., guard).next().map(entry),
-            Set::Reverse(set) => set.range_rev(..=set_key::<true>(key), guard).next().map(entry),
+            Set::Forward(set) => {
+                set.range(Handle::<false>::ordered(key).., guard).next().map(entry)
+            }
+            Set::Reverse(set) => {
+                set.range_rev(..=Handle::<true>::ordered(key), guard).next().map(entry)
+            }
         }
     }
 

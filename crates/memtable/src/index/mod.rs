@@ -14,7 +14,7 @@ mod bytes;
 mod ord;
 mod skip;
 
-pub use bytes::ByteIndex;
+pub use bytes::{ByteIndex, Handle};
 pub use ord::OrdIndex;
 pub use skip::SkipIndex;
 
