@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 #[derive(Args, Debug)]
 #[command(allow_negative_numbers = true, args_override_self = true)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct MemtableArgs {
     /// The workloads, by the names of `db_bench`: fillseq, fillrandom, overwrite, readrandom,
     /// multireadrandom, readwhilewriting, seekrandom. The threads of fillseq have a range of keys
@@ -55,6 +56,7 @@ pub struct MemtableArgs {
     /// Writes a log, in a temporary folder inside DIR [default: the system's folder for temporary
     /// files]. It is read again after the last round, and removed after each run
     #[arg(long, value_name = "DIR", num_args = 0..=1, conflicts_with = "no_wal")]
+    #[expect(clippy::option_option, reason = "no flag, the flag alone, the flag with a folder")]
     pub wal: Option<Option<PathBuf>>,
 
     /// Writes no log, as is the default

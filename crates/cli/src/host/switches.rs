@@ -18,12 +18,14 @@ impl Switches {
     pub fn of_this_thread() -> Option<Self> {
         let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
         // SAFETY: the call writes a `rusage` there; zeroes are one, too.
-        let usage = unsafe {
-            libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
-            usage.assume_init()
+        let (done, usage) = unsafe {
+            let done = libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
+            (done, usage.assume_init())
         };
         let count = |count| u64::try_from(count).unwrap_or(0);
-        Some(Self { voluntary: count(usage.ru_nvcsw), involuntary: count(usage.ru_nivcsw) })
+        let switches =
+            Self { voluntary: count(usage.ru_nvcsw), involuntary: count(usage.ru_nivcsw) };
+        (done == 0).then_some(switches)
     }
 
     /// The switches of the calling thread since its start, if the system counts them by thread.

@@ -65,7 +65,9 @@ fn measure(
     for round in 0..plan.rounds {
         for turn in 0..contenders {
             if interrupt::pending() {
-                samples.iter_mut().for_each(|samples| samples.truncate(round));
+                for finished in &mut samples {
+                    finished.truncate(round);
+                }
                 return Ok(samples);
             }
             let at = if round % 2 == 0 { turn } else { contenders - 1 - turn };

@@ -172,6 +172,10 @@ impl Log {
     pub fn folder(&self) -> Result<Option<tempfile::TempDir>, Error> {
         let Self::Folder { inside, .. } = self else { return Ok(None) };
         let inside = inside.clone().unwrap_or_else(std::env::temp_dir);
+        if !inside.is_dir() {
+            let problem = "is no folder: name one that exists, or none for a temporary one".into();
+            return Err(Error::File { flag: "--wal", path: inside, problem });
+        }
         let folder = tempfile::Builder::new().prefix("silvics-wal-").tempdir_in(&inside);
         folder.map(Some).map_err(|error| Self::failed(&inside, error))
     }

@@ -19,7 +19,7 @@ use std::time::Instant;
 pub const SAMPLED: u32 = 8;
 /// The reads under one view.
 pub const VIEW_CALLS: u64 = 64;
-/// The longest latency that the histogram distinguishes from longer ones, in nanoseconds.
+/// Longer latencies count as this one, in nanoseconds.
 const LONGEST: u64 = 60_000_000_000;
 
 /// The answers of a thread.
