@@ -431,3 +431,56 @@ fn values_that_make_no_sense() {
     refuses(&["trie/3.5", "--sync", "spin"], &["--sync", "choose optimistic or rtm"]);
     refuses(&["bst/1.4", "--format", "csv"], &["--format", "table or json"]);
 }
+
+#[test]
+fn keys_inline_take_one_allocation() {
+    confirmed("memtable/2.1", "20k", "facts", 4);
+}
+
+#[test]
+fn concurrent_adds_lose_no_key_and_tear_no_batch() {
+    let report = confirmed("memtable/2.2", "20k", "facts", 2 + 3 * 3);
+    assert_eq!(line(&report, "ordmap, 8 threads: mutex acquisitions")["value"], 0.0, "{report:#}");
+}
+
+/// Debug builds are slow, so the ratios say nothing here; but each comparison has its line.
+#[test]
+fn memtables_are_filled_in_turns() {
+    let report = quick(&["memtable/2.1", "--keys", "1k", "--level", "clock"]);
+    assert_eq!(line(&report, "values of 0 bytes: inline / pointer")["decides"], false);
+    let report = quick(&["memtable/2.2", "--keys", "1k", "--level", "clock"]);
+    for what in [
+        "skiplist, 1 thread: concurrent / plain",
+        "art: 8 threads / 2 threads",
+        "ordmap, 8 threads: concurrent / plain",
+        "skiplist, 8 threads: involuntary switches",
+    ] {
+        assert_eq!(line(&report, what)["decides"], false);
+    }
+}
+
+#[test]
+fn a_plug_in_is_judged_by_the_file_of_its_script() {
+    let report = quick(&["memtable/2.3", "--level", "clock"]);
+    assert_eq!(report["verdict"], "cannot be shown here", "{report:#}");
+    assert!(report["cannot_show"].to_string().contains("--db-bench FILE"), "{report:#}");
+    let files = common::Files::new();
+    let mut runs = Vec::new();
+    for workload in ["fillrandom", "readrandom", "readwhilewriting", "seekrandom"] {
+        for (memtable, rate) in [("skip_list", 1.0), ("silvics_art", 2.0)] {
+            runs.push(serde_json::json!({
+                "memtable": memtable, "workload": workload, "threads": 2, "batch": 1,
+                "ops_per_s": rate, "bytes": 1000,
+            }));
+        }
+    }
+    let file = files.write("runs.json", Value::Array(runs).to_string());
+    let report = quick(&["memtable/2.3", "--level", "clock", "--db-bench", &file]);
+    assert_eq!(line(&report, "seekrandom, 2 threads")["value"], 2.0, "{report:#}");
+    let wrong = files.write("wrong.json", "{}");
+    refused(&run(&["reproduce", "memtable/2.3", "--db-bench", &wrong]), &["--db-bench", "no list"]);
+    let missing = files.missing();
+    let parts = ["--db-bench", "cannot be read"];
+    refused(&run(&["reproduce", "memtable/2.3", "--db-bench", &missing]), &parts);
+    refused(&run(&["reproduce", "bst/1.3", "--db-bench", &file]), &["--db-bench", "memtable/2.3"]);
+}

@@ -3,6 +3,7 @@
 use super::ets::erlang::Erlang;
 use super::evidence::{Evidence, Level, Verdict};
 use super::heat::HeatMap;
+use super::memtable::Stock;
 use super::plan::{Plan, smaller};
 use crate::bench::measure;
 use crate::bench::report::Report as Bench;
@@ -186,6 +187,8 @@ pub struct Lab {
     pub machine: Machine,
     /// Erlang, if its tables are measured, too.
     pub erlang: Option<Erlang>,
+    /// Results of `db_bench`, if a file of them is named.
+    pub db_bench: Option<Vec<Stock>>,
     /// The maps of the experiment that is being made.
     pub maps: Vec<HeatMap>,
     /// The finished inspections, by the model's machine and the setting. Other experiments may need
@@ -197,7 +200,7 @@ impl Lab {
     /// A lab without finished inspections.
     pub fn new(plan: Plan) -> Self {
         let machine = Machine::this(Crew::new().threads);
-        Self { plan, machine, erlang: None, maps: Vec::new(), seen: Vec::new() }
+        Self { plan, machine, erlang: None, db_bench: None, maps: Vec::new(), seen: Vec::new() }
     }
 
     /// Whether evidence of a level is requested.

@@ -17,6 +17,7 @@
 //! | `bst` | experiments on binary search trees |
 //! | `art` | experiments on the adaptive radix tree |
 //! | `ets` | experiments on contention adapting trees |
+//! | `memtable` | experiments on memtables |
 //! | `trie` | experiments on Patricia tries |
 //! | `turns` | runs on threads, in turns |
 //! | `report` | the result, as a table and as JSON |
@@ -27,6 +28,7 @@ mod ets;
 mod evidence;
 mod heat;
 mod lab;
+mod memtable;
 mod plan;
 mod report;
 mod trie;
@@ -60,7 +62,7 @@ pub struct Experiment {
 
 /// All experiments, by source, in the order of their numbers.
 fn all() -> impl Iterator<Item = &'static Experiment> + Clone {
-    bst::ALL.iter().chain(trie::ALL).chain(art::ALL).chain(ets::ALL)
+    bst::ALL.iter().chain(memtable::ALL).chain(trie::ALL).chain(art::ALL).chain(ets::ALL)
 }
 
 /// Reproduces experiments, and prints the result of each as soon as it is finished.
@@ -87,6 +89,8 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Error> {
     if args.with_erlang {
         lab.erlang = Some(ets::erlang(&chosen)?);
     }
+    lab.db_bench =
+        args.db_bench.as_deref().map(|path| memtable::db_bench(path, &chosen)).transpose()?;
     for experiment in &chosen {
         lab.plan = lab.plan.clone().on(experiment.machine)?;
         let evidence = (experiment.gather)(&mut lab)?;

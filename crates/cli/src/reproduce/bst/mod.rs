@@ -160,6 +160,7 @@ mod tests {
             machine: None,
             with_erlang: false,
             svg: None,
+            db_bench: None,
             load_only: None,
             sync: crate::flags::args::SyncArgs::default(),
             seed: "1".into(),
