@@ -440,7 +440,8 @@ fn keys_inline_take_one_allocation() {
 #[test]
 fn concurrent_adds_lose_no_key_and_tear_no_batch() {
     let report = confirmed("memtable/2.2", "20k", "facts", 2 + 3 * 3);
-    assert_eq!(line(&report, "ordmap, 8 threads: mutex acquisitions")["value"], 0.0, "{report:#}");
+    let mutexes = &line(&report, "ordmap, 8 threads: mutex acquisitions")["found"];
+    assert!(mutexes.as_str().unwrap().contains("(0 of the buffer's"), "{report:#}");
 }
 
 /// Debug builds are slow, so the ratios say nothing here; but each comparison has its line.
