@@ -2,9 +2,14 @@
 #![cfg(feature = "canaries")]
 
 use silvics_memtable::canary::{Canary, plant};
-use silvics_memtable::{DynamicBloom, KeyHash};
+use silvics_memtable::{
+    BufferOptions, ByteIndex, DynamicBloom, KeyHash, LogFolder, WriteBatch, WriteBuffer, WriteMode,
+    WriteOptions,
+};
 use silvics_pool::{ConcurrentArena, Config};
+use silvics_sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
+use std::time::{Duration, Instant};
 
 /// A canary is planted for the whole process, so tests take turns.
 static TURN: Mutex<()> = Mutex::new(());
@@ -47,4 +52,88 @@ fn a_lost_bloom_bit_is_found() {
         with(Some(Canary::LostBloomBit), || (0..100_000).find(|&round| a_key_is_lost(round)));
     println!("{}: found in round {found:?}", Canary::LostBloomBit.name());
     assert!(found.is_some(), "no key was lost");
+}
+
+/// Whether a reader sees a part of a batch within this time.
+fn a_batch_is_torn(budget: Duration) -> bool {
+    const KEYS: u8 = 40;
+    let options = BufferOptions { mode: WriteMode::Parallel, ..BufferOptions::default() };
+    let buffer = WriteBuffer::<ByteIndex>::new(options).unwrap();
+    let (stop, torn, begun) = (AtomicBool::new(false), AtomicBool::new(false), Instant::now());
+    std::thread::scope(|scope| {
+        for thread in 0..3 {
+            let (buffer, stop) = (&buffer, &stop);
+            scope.spawn(move || {
+                for number in 0_u32.. {
+                    if stop.load(Ordering::Relaxed) || number == 200_000 {
+                        return;
+                    }
+                    let mut batch = WriteBatch::new();
+                    for at in 0..KEYS {
+                        batch.put(&[thread, at], &number.to_be_bytes()).unwrap();
+                    }
+                    buffer.write(&batch, WriteOptions::default()).unwrap();
+                    if number % 500 == 499 {
+                        let _ = buffer.switch();
+                        while buffer.flush(|_| Ok::<(), ()>(())).unwrap().is_some() {}
+                    }
+                }
+            });
+        }
+        while begun.elapsed() < budget && !torn.load(Ordering::Relaxed) {
+            let view = buffer.view();
+            for thread in 0..3 {
+                let (first, last) = (view.get(&[thread, 0]), view.get(&[thread, KEYS - 1]));
+                if first != last {
+                    torn.store(true, Ordering::Relaxed);
+                }
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    torn.into_inner()
+}
+
+#[test]
+fn a_sequence_number_published_early_is_found() {
+    let _turn = TURN.lock();
+    assert!(!with(None, || a_batch_is_torn(Duration::from_secs(1))), "without a canary");
+    let begun = Instant::now();
+    let found =
+        with(Some(Canary::SequencePublishedEarly), || a_batch_is_torn(Duration::from_secs(30)));
+    println!("{}: found after {:?}", Canary::SequencePublishedEarly.name(), begun.elapsed());
+    assert!(found, "no batch was torn");
+}
+
+/// Whether recovery returns a value that nobody wrote: that of a last record in which a sector is
+/// damaged.
+fn a_torn_record_is_read() -> bool {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || {
+        let storage = Arc::new(LogFolder::open(folder.path()).unwrap());
+        WriteBuffer::<ByteIndex>::recover(BufferOptions::default(), storage).unwrap()
+    };
+    let (buffer, _) = open();
+    let value = [7; 1000];
+    for key in [b"one", b"two"] {
+        buffer.put(key, &value).unwrap();
+    }
+    drop(buffer);
+    let file = LogFolder::open(folder.path()).unwrap().file(1);
+    let mut bytes = std::fs::read(&file).unwrap();
+    let end = bytes.len();
+    bytes[end - 512..].fill(0);
+    std::fs::write(&file, bytes).unwrap();
+    let (buffer, recovery) = open();
+    assert_eq!(buffer.get(b"one").as_deref(), Some(&value[..]));
+    let is_read = buffer.get(b"two").is_some_and(|found| found != value);
+    assert!(is_read || recovery.stopped.is_some(), "{recovery:?}");
+    is_read
+}
+
+#[test]
+fn a_torn_record_accepted_is_found() {
+    let _turn = TURN.lock();
+    assert!(!with(None, a_torn_record_is_read), "without a canary");
+    assert!(with(Some(Canary::TornRecordAccepted), a_torn_record_is_read), "no record was read");
 }

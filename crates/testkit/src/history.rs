@@ -36,6 +36,13 @@ pub enum Op {
         /// The removed value.
         old: Option<u64>,
     },
+    /// `put`: a write that does not return the state that it replaces.
+    Put {
+        /// The new value.
+        value: u64,
+    },
+    /// `delete`: a removal that does not return the state that it removes.
+    Delete,
     /// `compare_exchange`
     CompareExchange {
         /// The expected state.
@@ -56,12 +63,18 @@ impl Op {
             Self::Get { found } => found == state,
             Self::TryInsert { outcome, .. } => outcome.err() == state,
             Self::Insert { old, .. } | Self::Remove { old } => old == state,
+            Self::Put { .. } | Self::Delete => true,
             Self::CompareExchange { expected, outcome, .. } => match outcome {
                 Ok(()) => state == expected,
                 Err(found) => found == state && state != expected,
             },
         };
         right.then_some(after)
+    }
+
+    /// Whether the call writes and its answer says nothing about the state before.
+    pub(crate) fn is_blind(self) -> bool {
+        matches!(self, Self::Put { .. } | Self::Delete)
     }
 
     /// Whether this is a lookup that found the key.
@@ -76,6 +89,7 @@ impl Op {
             Self::TryInsert { outcome, .. } => outcome.is_err(),
             Self::Insert { value, old } => old == Some(value),
             Self::Remove { old } => old.is_none(),
+            Self::Put { .. } | Self::Delete => false,
             Self::CompareExchange { expected, new, outcome } => outcome.is_err() || expected == new,
         }
     }
@@ -85,8 +99,8 @@ impl Op {
         match self {
             Self::Get { found } => found,
             Self::TryInsert { value, outcome } => Some(outcome.err().unwrap_or(value)),
-            Self::Insert { value, .. } => Some(value),
-            Self::Remove { .. } => None,
+            Self::Insert { value, .. } | Self::Put { value } => Some(value),
+            Self::Remove { .. } | Self::Delete => None,
             Self::CompareExchange { new, outcome, .. } => {
                 outcome.map_or_else(|found| found, |()| new)
             }
@@ -97,8 +111,8 @@ impl Op {
     pub fn effect(self, state: Option<u64>) -> Option<u64> {
         match self {
             Self::TryInsert { value, .. } => state.or(Some(value)),
-            Self::Insert { value, .. } => Some(value),
-            Self::Remove { .. } => None,
+            Self::Insert { value, .. } | Self::Put { value } => Some(value),
+            Self::Remove { .. } | Self::Delete => None,
             Self::CompareExchange { expected, new, .. } if state == expected => new,
             Self::Get { .. } | Self::CompareExchange { .. } => state,
         }
@@ -132,6 +146,8 @@ impl fmt::Display for Op {
             },
             Self::Insert { value, old } => write!(f, "insert {value} → replaced {}", State(old)),
             Self::Remove { old } => write!(f, "remove → removed {}", State(old)),
+            Self::Put { value } => write!(f, "put {value} → done"),
+            Self::Delete => f.write_str("delete → done"),
             Self::CompareExchange { expected, new, outcome } => {
                 let (from, to) = (State(expected), State(new));
                 match outcome {

@@ -24,6 +24,8 @@
 //! | `try_insert` | the value | null | the value present |
 //! | `insert` | the value | the value replaced, or null | – |
 //! | `remove` | – | the value removed, or null | – |
+//! | `put` | the value | null | – |
+//! | `delete` | – | null | – |
 //! | `compare_exchange` | `[expected, new]`, null for absent | null | the state found |
 //! | `first`, `last`, `pop_first`, `pop_last` | – | `[key, value]`, or null if there is none | – |
 //! | `collect_range` | `[first key, last key]` | the list of its entries `[key, value]` | – |
@@ -198,6 +200,8 @@ fn told(op: Op) -> (&'static str, Value, (Kind, Value)) {
         }
         Op::Insert { value, old } => ("insert", json!(value), ok(old)),
         Op::Remove { old } => ("remove", Value::Null, ok(old)),
+        Op::Put { value } => ("put", json!(value), ok(None)),
+        Op::Delete => ("delete", Value::Null, ok(None)),
         Op::CompareExchange { expected, new, outcome } => {
             let completed = outcome.map_or_else(|found| (Kind::Fail, json!(found)), |()| ok(None));
             ("compare_exchange", json!([expected, new]), completed)

@@ -24,7 +24,8 @@
 //! 2. A call that may come next, and whose answer is right and leaves the state unchanged, is taken
 //!    at once and alone: an order that takes it later may as well take it now. If values are
 //!    written only once, hardly any configuration then has two continuations, and the check is
-//!    linear.
+//!    linear. A blind write (`put`, `delete`) is right in each state, so it is never taken in this
+//!    way.
 //! 3. A violation is cut to its shortest prefix. Calls under way at the cut are *pending*: they may
 //!    have taken effect or not, and have not answered. Then every call is removed that changed
 //!    nothing, if there is still no order without it.
@@ -58,7 +59,8 @@ impl Object for Register {
 
     #[inline]
     fn idles(op: &Op, state: &Option<u64>) -> bool {
-        op.apply(*state) == Some(*state)
+        // A blind write may be right now and be needed later, in another state.
+        !op.is_blind() && op.apply(*state) == Some(*state)
     }
     fn changed_nothing(op: &Op) -> bool {
         op.changed_nothing()
@@ -290,6 +292,29 @@ mod tests {
             assert_eq!(verdict(&reads(found)), Ok(()), "{found:?}");
         }
         assert!(verdict(&reads(Some(3))).is_err());
+    }
+
+    /// A deletion of an absent key may be the one that a later lookup needs. The search once took it
+    /// at once, because it left the state as it was.
+    #[test]
+    fn blind_writes_are_taken_in_any_order() {
+        let calls = |found| {
+            [
+                event(0, 0, 9, Op::Delete),
+                event(1, 1, 2, Op::Put { value: 1 }),
+                event(2, 3, 8, Op::Put { value: 2 }),
+                event(1, 4, 7, Op::Put { value: 1 }),
+                event(1, 10, 11, get(found)),
+            ]
+        };
+        for found in [None, Some(1), Some(2)] {
+            assert_eq!(verdict(&calls(found)), Ok(()), "{found:?}");
+        }
+        assert!(verdict(&calls(Some(3))).is_err());
+        let lost = [event(0, 0, 1, Op::Put { value: 1 }), event(0, 2, 3, get(None))];
+        assert!(verdict(&lost).is_err());
+        let kept = [lost[0].clone(), event(0, 2, 3, Op::Delete), event(0, 4, 5, get(Some(1)))];
+        assert!(verdict(&kept).is_err());
     }
 
     #[test]

@@ -200,6 +200,7 @@ fn op_state(op: Op) -> Option<u64> {
         Op::Get { found } => found,
         Op::TryInsert { outcome, .. } => outcome.err(),
         Op::Insert { old, .. } | Op::Remove { old } => old,
+        Op::Put { .. } | Op::Delete => unreachable!("no step of a scenario"),
         Op::CompareExchange { expected, outcome, .. } => outcome.err().unwrap_or(expected),
     }
 }

@@ -12,6 +12,8 @@ pub(super) enum Verb {
     TryInsert,
     Insert,
     Remove,
+    Put,
+    Delete,
     CompareExchange,
     End(EndVerb),
     CollectRange,
@@ -19,11 +21,13 @@ pub(super) enum Verb {
 }
 
 impl Verb {
-    pub(super) const NAMES: [&'static str; 11] = [
+    pub(super) const NAMES: [&'static str; 13] = [
         "get",
         "try_insert",
         "insert",
         "remove",
+        "put",
+        "delete",
         "compare_exchange",
         "first",
         "last",
@@ -39,6 +43,8 @@ impl Verb {
             "try_insert" => Self::TryInsert,
             "insert" => Self::Insert,
             "remove" => Self::Remove,
+            "put" => Self::Put,
+            "delete" => Self::Delete,
             "compare_exchange" => Self::CompareExchange,
             "collect_range" => Self::CollectRange,
             "update_range" => Self::UpdateRange,
@@ -57,6 +63,8 @@ impl Verb {
                     | (Self::TryInsert, Op::TryInsert { .. })
                     | (Self::Insert, Op::Insert { .. })
                     | (Self::Remove, Op::Remove { .. })
+                    | (Self::Put, Op::Put { .. })
+                    | (Self::Delete, Op::Delete)
                     | (Self::CompareExchange, Op::CompareExchange { .. })
             ),
         }
@@ -95,7 +103,7 @@ impl Verb {
         value: &Value,
         words: &mut Option<bool>,
     ) -> Result<OrderedOp<TraceKey>, String> {
-        let takes_nothing = matches!(self, Self::End(_) | Self::Get | Self::Remove);
+        let takes_nothing = matches!(self, Self::End(_) | Self::Get | Self::Remove | Self::Delete);
         if takes_nothing && !value.is_null() {
             return Err(format!("{value} is not null: this operation takes no value"));
         }
@@ -108,6 +116,8 @@ impl Verb {
             Self::TryInsert => Op::TryInsert { value: word(value)?, outcome: Ok(()) },
             Self::Insert => Op::Insert { value: word(value)?, old: None },
             Self::Remove => Op::Remove { old: Some(0) },
+            Self::Put => Op::Put { value: word(value)? },
+            Self::Delete => Op::Delete,
             Self::CompareExchange => match value.as_array().map(Vec::as_slice) {
                 Some([expected, new]) => {
                     let (expected, new) = (state(expected)?, state(new)?);
@@ -142,6 +152,7 @@ impl Verb {
                         Op::Insert { value: new, old: state(value)? }
                     }
                     Op::Remove { .. } if ok => Op::Remove { old: state(value)? },
+                    Op::Put { .. } | Op::Delete if ok => none::<()>(value).map(|_| *op)?,
                     Op::TryInsert { value: new, .. } => {
                         let outcome = if ok { none(value)? } else { Err(word(value)?) };
                         Op::TryInsert { value: new, outcome }

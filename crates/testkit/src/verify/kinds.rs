@@ -65,6 +65,8 @@ impl Kinds {
                 Op::Insert { .. } => 2,
                 Op::Remove { .. } => 3,
                 Op::CompareExchange { .. } => 4,
+                Op::Put { .. } => Self::VERSIONS,
+                Op::Delete => Self::VERSIONS + 2,
             };
             kinds[kind] += 1;
         }

@@ -174,8 +174,10 @@ impl Step {
             Rule::Impossible => false,
             Rule::Open(op) => match op {
                 Op::Get { .. } => false,
-                Op::TryInsert { value, .. } | Op::Insert { value, .. } => wanted == Some(value),
-                Op::Remove { .. } => wanted.is_none(),
+                Op::TryInsert { value, .. } | Op::Insert { value, .. } | Op::Put { value } => {
+                    wanted == Some(value)
+                }
+                Op::Remove { .. } | Op::Delete => wanted.is_none(),
                 Op::CompareExchange { new, .. } => wanted == new,
             },
         }
@@ -215,6 +217,8 @@ fn answered(op: Op) -> Rule {
         Op::CompareExchange { expected, outcome: Err(found), .. } if found == expected => {
             return Rule::Impossible;
         }
+        // Right in each state.
+        Op::Put { .. } | Op::Delete => return Rule::Open(op),
         Op::Get { found } | Op::CompareExchange { outcome: Err(found), .. } => (found, found),
         Op::TryInsert { value, outcome: Ok(()) } => (None, Some(value)),
         Op::TryInsert { outcome: Err(present), .. } => (Some(present), Some(present)),
