@@ -26,6 +26,8 @@ const RETURNS_EARLY: u8 = 1;
 /// One lookup in 16 uses the snapshot before the newest one.
 const STALE_READ: u8 = 2;
 
+type Make = fn() -> Box<dyn Foreign<u64>>;
+
 /// A buffer that switches its table now and then.
 struct Map<I: Index, const MODE: u8, const MISTAKE: u8> {
     buffer: WriteBuffer<I>,
@@ -132,14 +134,14 @@ impl<I: Index, const MODE: u8, const MISTAKE: u8> ForeignCalls<u64>
     fn refresh(&mut self) {}
 }
 
-fn judge(make: fn() -> Box<dyn Foreign<u64>>, until: Until) -> Report {
+fn judge(make: Make, until: Until) -> Report {
     let plan = Plan { until, threads: vec![2, 3], seed: size::seed(), ..Plan::default() };
     verify_foreign(&plan, &Clock::new(), make, || false)
 }
 
 #[test]
 fn histories_are_linearizable() {
-    let maps: [(&str, fn() -> Box<dyn Foreign<u64>>); 6] = [
+    let maps: [(&str, Make); 6] = [
         ("bytes, parallel", Map::<ByteIndex, PARALLEL, NONE>::make),
         ("bytes, serial", Map::<ByteIndex, SERIAL, NONE>::make),
         ("bytes, unordered", Map::<ByteIndex, UNORDERED, NONE>::make),
@@ -158,7 +160,7 @@ fn histories_are_linearizable() {
 
 #[test]
 fn buffers_with_a_mistake_are_found() {
-    let maps: [(&str, fn() -> Box<dyn Foreign<u64>>); 4] = [
+    let maps: [(&str, Make); 4] = [
         ("returns early, parallel", Map::<ByteIndex, PARALLEL, RETURNS_EARLY>::make),
         ("returns early, serial", Map::<ByteIndex, SERIAL, RETURNS_EARLY>::make),
         ("a stale read, parallel", Map::<SkipIndex, PARALLEL, STALE_READ>::make),

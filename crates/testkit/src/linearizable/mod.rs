@@ -294,8 +294,8 @@ mod tests {
         assert!(verdict(&reads(Some(3))).is_err());
     }
 
-    /// A deletion of an absent key may be the one that a later lookup needs. The search once took it
-    /// at once, because it left the state as it was.
+    /// A deletion of an absent key may be the one that a later lookup needs. The search took it at
+    /// once, because it left the state as it was.
     #[test]
     fn blind_writes_are_taken_in_any_order() {
         let calls = |found| {
