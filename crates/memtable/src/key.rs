@@ -91,8 +91,9 @@ pub enum ByteOrder {
 /// An order of user keys that is chosen at run time.
 ///
 /// It must be a total order of byte strings, the same in all calls. With another function, a table
-/// returns wrong entries or none, and that is all. A comparator may panic; the buffer that called
-/// it refuses writes from then on.
+/// returns wrong entries or none, and that is all. A comparator may panic. If it panics while a
+/// batch is inserted, the buffer refuses writes from then on. From any other call the panic reaches
+/// the caller. Do not write to a buffer in its own comparator or storage: the call would deadlock.
 pub trait Comparator: Send + Sync + 'static {
     /// Compares two user keys.
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering;

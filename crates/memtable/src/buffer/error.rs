@@ -50,7 +50,8 @@ pub enum WriteError {
     /// A new table or log could not be made. Nothing was written; a later write tries again.
     Switch(Arc<SwitchError>),
     /// The buffer is read-only since a failure. The failed writes themselves have this error, too:
-    /// no reader sees them, and after recovery each of them is there as a whole or not at all.
+    /// no reader sees them, and after recovery each of them is there as a whole or not at all. In
+    /// the unordered mode a reader may see a part of a batch whose insert has failed.
     ReadOnly(Failure),
 }
 
