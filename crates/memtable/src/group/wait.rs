@@ -29,6 +29,10 @@ const CREDIT_PART: i64 = 1024;
 #[cfg(not(any(silvics_loom, silvics_shuttle)))]
 const CREDIT: i64 = 131_072;
 
+/// The steps for which a waiter of a schedule stays awake.
+#[cfg(silvics_shuttle)]
+const AWAKE: usize = 20;
+
 /// The states of a writer: bits, so that a waiter can name several.
 pub(crate) mod states {
     pub(crate) const INIT: u8 = 1;
@@ -191,9 +195,20 @@ impl Waiting {
         now
     }
 
-    /// Waits until a state is one of `goal`, and returns it. A model has no clock.
+    /// Waits until a state is one of `goal`, and returns it. A model has no clock. Under shuttle
+    /// half of the waiters stay awake for some steps, so that they insert in parallel.
     #[cfg(any(silvics_loom, silvics_shuttle))]
     pub(crate) fn wait(&self, state: &State, goal: u8, _: &Site) -> u8 {
+        #[cfg(silvics_shuttle)]
+        if silvics_sync::model::below(2) == 0 {
+            for _ in 0..AWAKE {
+                let now = state.load();
+                if now & goal != 0 {
+                    return now;
+                }
+                silvics_sync::thread::yield_now();
+            }
+        }
         self.wait_blocked(state, goal)
     }
 
