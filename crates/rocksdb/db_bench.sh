@@ -1,21 +1,23 @@
 #!/usr/bin/env bash
 # The memtables under RocksDB's own db_bench, which is not changed: the plug-in is preloaded.
 #
-#     db_bench.sh [--quick] [--num N] [--rounds N] [--plugin FILE] [MEMTABLE…]
+#     db_bench.sh [--quick] [--num N] [--rounds N] [--plugin FILE] [--json FILE] [MEMTABLE…]
 #
 # Each round runs every case with the memtables in one order, then in the opposite one. The table
 # has medians of thousand operations a second, and ratios to the first memtable. With one seed all
-# memtables get the same operations, so reads must find equally many keys.
+# memtables get the same operations, so reads must find equally many keys. `--json` writes all runs
+# into a file, in their order, for `silvics reproduce memtable/2.3 --db-bench FILE`.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
-num=1000000 rounds=2 plugin='' names=()
+num=1000000 rounds=2 plugin='' json='' names=()
 while [ $# -gt 0 ]; do
   case $1 in
     --quick) num=10000 rounds=1 ;;
     --num) num=$2; shift ;;
     --rounds) rounds=$2; shift ;;
     --plugin) plugin=$2; shift ;;
+    --json) json=$2; shift ;;
     -*) echo "db_bench.sh: there is no option $1" >&2; exit 2 ;;
     *) names+=("$1") ;;
   esac
@@ -47,7 +49,8 @@ flushing=(--level0_slowdown_writes_trigger=9999 --level0_stop_writes_trigger=999
 staying=(--write_buffer_size=100000000000 --disable_auto_compactions)
 
 # A case: its name, a memtable, and flags of db_bench. Each line of the results is a name, a
-# memtable, and a number.
+# memtable, and a number. The fill of a case of reads is not among the runs: the case of writes with
+# this name has another write buffer.
 bench() {
   local case=$1 name=$2 output
   shift 2
@@ -59,10 +62,19 @@ bench() {
     exit 1
   fi
   tr '\r' '\n' <<<"$output" >>"$folder/log"
-  tr '\r' '\n' <<<"$output" | awk -v case="$case" -v name="$name" '
+  tr '\r' '\n' <<<"$output" | awk -v case="$case" -v name="$name" -v runs="$folder/runs" '
+    function run(workload,    part, many, at, value) {
+      many = split(case, part, /[ ,]+/)
+      for (at = 1; at < many; ++at) value[part[at]] = part[at + 1]
+      if (case ~ /unordered/) workload = workload "-unordered"
+      printf "{\"memtable\":\"%s\",\"workload\":\"%s\",\"threads\":%d,\"batch\":%d,\"ops_per_s\":%s,\"bytes\":%s}\n",
+        name, workload, value["threads"], value["batch"] ? value["batch"] : 1, 1000 * speed,
+        bytes ? bytes : "null" >> runs
+    }
     / ops\/sec / {
       for (at = 1; at <= NF; ++at) if ($at == "ops/sec") speed = $(at - 1) / 1000
       print case, $1 "|" name "|" speed "|kop/s"
+      if ($1 != "fillrandom" || case ~ /batch|unordered/) run($1)
       if (match($0, /\([0-9]+ of [0-9]+ found\)/) && $1 != "readwhilewriting")
         print case, $1 "|" name "|" substr($0, RSTART + 1) + 0 "|found"
     }
@@ -99,6 +111,10 @@ for ((round = 0; round < rounds; ++round)); do
     reads "$name"
   done
 done
+
+if [ -n "$json" ]; then
+  { echo '['; sed '$!s/$/,/' "$folder/runs"; echo ']'; } >"$json"
+fi
 
 echo "$num entries, $((2 * rounds)) runs of each, load $(cut -d ' ' -f 1-3 /proc/loadavg) at the end"
 if grep -q 'Assertions are enabled' "$folder/log"; then

@@ -520,8 +520,8 @@ pub struct ReproduceArgs {
     #[arg(long)]
     pub with_erlang: bool,
 
-    /// Judges memtable/2.3 by this file of results of `db_bench`, which the script of the plug-in
-    /// writes
+    /// Judges memtable/2.3 by this file of runs of `db_bench`, which
+    /// `crates/rocksdb/db_bench.sh --json FILE` writes
     #[arg(long, value_name = "FILE")]
     pub db_bench: Option<std::path::PathBuf>,
 

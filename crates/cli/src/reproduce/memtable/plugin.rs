@@ -1,12 +1,12 @@
 //! memtable/2.3: memtables of Silvics in an unmodified `db_bench`.
 //!
-//! The script of the plug-in runs `db_bench` and writes a JSON list with an object for each run, in
-//! the order of the runs: `{"memtable", "workload", "threads", "batch", "ops_per_s", "bytes"}`.
-//! Runs of one workload take turns. `bytes` is the memtable's report of its memory, or null.
+//! `crates/rocksdb/db_bench.sh --json FILE` writes a JSON list with an object for each run, in the
+//! order of the runs: `{"memtable", "workload", "threads", "batch", "ops_per_s", "bytes"}`. Runs of
+//! one workload take turns. `bytes` is the memtable's report of its memory, or null.
 
 use super::{KEY_BYTES, KEYS, MEMTABLES, inline::scattered};
 use crate::flags::error::Error;
-use crate::flags::units::Bytes;
+use crate::flags::units::{Bytes, plural};
 use crate::host::memory::Resident;
 use crate::interrupt;
 use crate::memtable::keys::Key;
@@ -30,7 +30,10 @@ pub const EXPERIMENT: Experiment = Experiment {
     claim: "an unmodified `db_bench -memtablerep=NAME` uses a memtable of Silvics from a preloaded \
             library; it fills, reads, reads while it writes and seeks; the memory that it reports \
             is within 1 % of the held bytes",
-    cannot_show: &[],
+    cannot_show: &[
+        "the speed of skip_list in a library of RocksDB with assertions, such as Debian's: they \
+         make it two times slower or more, and db_bench.sh says whether there are any",
+    ],
     gather,
 };
 
@@ -96,8 +99,7 @@ fn gather(lab: &mut Lab) -> Result<Vec<Evidence>, Error> {
         Some(runs) if lab.wants(Level::Clock) => lines.extend(speeds(runs)),
         Some(_) => {}
         None => {
-            let why = "run the db_bench script of silvics-rocksdb, and name the file that it \
-                       writes: --db-bench FILE";
+            let why = "run crates/rocksdb/db_bench.sh --json FILE, then add --db-bench FILE here";
             let what = format!("{STOCK} and {OURS}… in an unmodified db_bench");
             lines.push(Evidence::missing(Level::Clock, what, why.into()));
         }
@@ -198,7 +200,9 @@ fn speeds(runs: &[Stock]) -> Vec<Evidence> {
 
 fn speed(run: &Stock, own: &[&Stock], stock: &[&Stock]) -> Evidence {
     let Stock { memtable, workload, threads, batch, .. } = run;
-    let what = format!("{workload}, {threads} threads, batches of {batch}: {memtable} / {STOCK}");
+    let ending = plural(*threads);
+    let what =
+        format!("{workload}, {threads} thread{ending}, batches of {batch}: {memtable} / {STOCK}");
     if stock.is_empty() {
         let why = format!("the file has no such run of {STOCK}");
         return Evidence::missing(Level::Clock, what, why).aside();
