@@ -56,6 +56,11 @@ impl<O: Order, A: Arena, L: Placing> SkipList<O, A, L> {
                 return (link, Ordering::Greater);
             }
             prefetch(next.line_of(level));
+            if level > 0
+                && let Some(below) = stand.node.next(level - 1).node()
+            {
+                prefetch(below.line_of(level - 1)); // the next one, if `next` is behind the target
+            }
             let order = self.order.look(&mut stand.probe, Self::position(next).entry(), target);
             if order.is_ge() {
                 return (link, order);
