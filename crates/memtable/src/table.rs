@@ -364,6 +364,11 @@ impl<I: Index> Table<I> {
         self.budget.left()
     }
 
+    /// Whether the table holds a number of bytes and has an entry. An empty one is never full.
+    pub(crate) fn is_full(&self, bytes: usize) -> bool {
+        self.bytes() >= bytes && !self.is_empty()
+    }
+
     /// Whether nothing was added.
     pub fn is_empty(&self) -> bool {
         let stats = self.stats();

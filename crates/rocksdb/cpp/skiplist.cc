@@ -49,12 +49,12 @@ struct ListCalls {
   static void Drop(Table* table) { silvics_skiplist_drop(table); }
 };
 
-int Compare(const void* comparator, const char* a, const char* b) {
+int Compare(const void* comparator, const char* a, const char* b) noexcept {
   return (*static_cast<const MemTableRep::KeyComparator*>(comparator))(a, b);
 }
 
 // No exception crosses Rust.
-char* Alloc(void* allocator, size_t bytes) {
+char* Alloc(void* allocator, size_t bytes) noexcept {
   try {
     return static_cast<Allocator*>(allocator)->AllocateAligned(bytes);
   } catch (const std::bad_alloc&) {

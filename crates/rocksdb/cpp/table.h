@@ -125,7 +125,10 @@ class TableRep : public MemTableRep {
     if (now != before) bytes_.store(now, std::memory_order_relaxed);
     return now;
   }
-  void MarkReadOnly() override { read_only_.store(true, std::memory_order_release); }
+  void MarkReadOnly() override {
+    if (bytes_.load(std::memory_order_relaxed) == 0) ApproximateMemoryUsage();
+    read_only_.store(true, std::memory_order_release);
+  }
 
   // Most lookups end at the first entry. No pin is held while the callback runs.
   void Get(const LookupKey& key, void* arg, bool (*more)(void* arg, const char* entry)) override {

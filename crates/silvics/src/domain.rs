@@ -397,8 +397,11 @@ impl Guard {
     /// Runs a call on some thread once all guards of this domain that live now are gone. The call
     /// may drop what a structure of the caller has unlinked.
     ///
-    /// It waits in this thread's queue until later pins, or [`Domain::flush`], collect. The
-    /// collector allocates some bytes for it from the global allocator.
+    /// A later pin of any thread runs it, or [`Domain::flush`]. The collector allocates some bytes
+    /// for it from the global allocator.
+    ///
+    /// The call must not own a handle of the domain, also not in a structure: it would keep itself,
+    /// and what it owns, for good.
     ///
     /// ```
     /// use silvics::Domain;
@@ -413,6 +416,7 @@ impl Guard {
     pub fn defer(&self, call: impl FnOnce() + Send + 'static) {
         // SAFETY: the call is `Send` and borrows nothing, so any thread may run it at any time.
         unsafe { self.inner.defer_unchecked(call) };
+        self.inner.flush(); // else it would wait for other calls of this thread
     }
 }
 

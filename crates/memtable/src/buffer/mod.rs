@@ -75,6 +75,8 @@ mod flush;
 mod options;
 mod recover;
 mod tables;
+#[cfg(all(test, not(any(silvics_loom, silvics_shuttle))))]
+mod tests;
 mod view;
 mod write;
 
@@ -102,6 +104,9 @@ use write::Lead;
 
 /// A sequence number that reads take: they see the writes up to it, and no later ones.
 pub type Snapshot = Seqno;
+
+/// Tables that were replaced, until the deferred call has dropped them.
+struct Retired<I: Index>(Mutex<Option<Box<Tables<I>>>>);
 
 /// Counts of the write path. They are exact while no thread writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -150,8 +155,9 @@ pub struct WriteBuffer<I: Index = ByteIndex> {
     log_appends: AtomicU64,
     log_syncs: AtomicU64,
     mutexes: AtomicU64,
-    /// Held by a thread that changes `tables`.
-    changing: Mutex<()>,
+    /// Held by a thread that changes `tables`: the tables that were replaced, and that a guard may
+    /// still read.
+    changing: Mutex<Vec<Arc<Retired<I>>>>,
     /// Held by the thread that flushes.
     flushing: Mutex<()>,
     storage: Option<Arc<dyn LogStorage>>,
@@ -318,23 +324,28 @@ impl<I: Index> WriteBuffer<I> {
     }
 
     /// Replaces the tables.
+    ///
+    /// The old ones stay in `retired` until no guard that could have read them is left. The deferred
+    /// call only refers to them: tables keep the domain, so a call that owned tables would keep
+    /// itself.
     fn change_tables(&self, change: impl FnOnce(&Tables<I>) -> Tables<I>) {
-        /// A pointer that a deferred call drops.
-        struct Old<I: Index>(*mut Tables<I>);
-        // SAFETY: tables may be dropped on any thread.
-        unsafe impl<I: Index> Send for Old<I> {}
-        impl<I: Index> Drop for Old<I> {
-            fn drop(&mut self) {
-                // SAFETY: W6: replaced once, and no guard that could have read it is left.
-                drop(unsafe { Box::from_raw(self.0) });
-            }
-        }
         self.mutexes.fetch_add(1, Ordering::Relaxed);
-        let _one = self.changing.lock();
+        let mut retired = self.changing.lock();
+        retired.retain(|old| old.0.lock().is_some());
         let guard = self.domain.pin();
         let new = Box::into_raw(Box::new(change(self.tables(&guard))));
-        let old = Old(self.tables.swap(new, Ordering::AcqRel));
-        guard.defer(move || drop(old));
+        // SAFETY: W6: the pointer came from a box, and is replaced once.
+        let old = unsafe { Box::from_raw(self.tables.swap(new, Ordering::AcqRel)) };
+        let old = Arc::new(Retired(Mutex::new(Some(old))));
+        let waiting = Arc::downgrade(&old);
+        retired.push(old);
+        guard.defer(move || {
+            let tables = waiting.upgrade().and_then(|old| old.0.lock().take());
+            drop(tables); // not under the lock
+        });
+        drop(guard);
+        drop(retired);
+        self.domain.flush();
     }
 
     /// The state of the leader.

@@ -74,6 +74,15 @@ impl BufferOptions {
         if self.max_frozen == 0 {
             return wrong("max_frozen", "0: at least one table must be able to wait".into());
         }
+        let of_filter = self.table.bloom.map_or(0, |bloom| bloom.bits / 8);
+        if of_filter > self.table_bytes / 2 {
+            let problem = format!(
+                "a filter of {of_filter} bytes, above half of `table_bytes` ({}): fewer bits, or \
+                 larger tables",
+                self.table_bytes
+            );
+            return wrong("table.bloom", problem);
+        }
         if let Some(limit) = self.table.limit.filter(|limit| *limit <= self.table_bytes) {
             let problem = format!(
                 "{limit}, not above `table_bytes` ({}): a table must be frozen before it is at its \

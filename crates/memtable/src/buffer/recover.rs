@@ -28,7 +28,7 @@ impl<I: Index> Filling<'_, I> {
 
     /// Adds the batch of a record, to a new table if the present one is full.
     fn apply(&mut self, record: &Record<'_>) -> Result<(), SetupError> {
-        let full = |taking: &Taking<I>| taking.table.bytes() >= self.options.table_bytes;
+        let full = |taking: &Taking<I>| taking.table.is_full(self.options.table_bytes);
         if let Some(taken) = self.active.take_if(|taking| full(taking)) {
             self.frozen.push(Frozen { taken, last: record.first_seqno - 1 });
         }

@@ -10,12 +10,11 @@ use crate::index::Index;
 use crate::key::Seqno;
 use crate::log::{LogError, LogWriter};
 use crate::table::{Added, Table};
-use silvics_sync::Mutex;
 use silvics_sync::atomic::{AtomicUsize, Ordering};
 use silvics_sync::thread::yield_now;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The most bytes of a group's batches (RocksDB's `max_write_batch_group_size_bytes`).
 const GROUP_BYTES: usize = 1 << 20;
@@ -54,10 +53,10 @@ pub(super) struct Lead<I: Index> {
 
 /// A group whose batches are inserted in parallel (G5).
 struct Group<'m, I: Index> {
-    members: &'m Members<WriteError>,
+    members: Members<WriteError>,
     table: &'m Table<I>,
     remaining: AtomicUsize,
-    failure: Mutex<Option<Failure>>,
+    failure: OnceLock<Failure>,
     last: Seqno,
 }
 
@@ -126,21 +125,21 @@ impl<I: Index> WriteBuffer<I> {
         let prepared = self.guarded(|| self.prepare(&members));
         let (table, last) = match prepared {
             Ok(prepared) => prepared,
-            Err(error) => return self.leave(&members, Some(&error)),
+            Err(error) => return self.leave(members, Some(&error)),
         };
         match self.options.mode {
             WriteMode::UnorderedUnrepeatableReads => {
                 self.pending.fetch_add(members.count, Ordering::Relaxed);
                 self.publish(last);
-                self.leave(&members, None);
+                self.leave(members, None);
             }
             WriteMode::Parallel if members.count > 1 => {
-                self.lead_in_parallel(writer, &members, table, last);
+                self.lead_in_parallel(writer, members, table, last);
             }
             _ => {
                 let inserted =
                     members.iter().try_for_each(|member| Self::insert(table, member, false));
-                self.complete(&members, inserted.err(), last);
+                self.complete(members, inserted.err(), last);
             }
         }
     }
@@ -149,26 +148,26 @@ impl<I: Index> WriteBuffer<I> {
     fn lead_in_parallel(
         &self,
         writer: &Waiter,
-        members: &Members<WriteError>,
+        members: Members<WriteError>,
         table: &Table<I>,
         last: Seqno,
     ) {
-        let (remaining, failure) = (AtomicUsize::new(members.count), Mutex::new(None));
-        let mut group = Group { members, table, remaining, failure, last };
-        let at = std::ptr::from_mut(&mut group).cast();
-        let group = &group;
+        let (remaining, failure) = (AtomicUsize::new(members.count), OnceLock::new());
+        let group = Group { members, table, remaining, failure, last };
+        let at = NonNull::from(&group);
         for member in members.iter().skip(1) {
-            member.launch(at);
+            member.launch(at.as_ptr().cast());
         }
         let mut inserted = 0;
         for member in members.iter() {
             if member.claim() {
-                Self::insert_of(group, member);
+                Self::insert_of(&group, member);
                 inserted += 1;
             }
         }
         // If followers still insert, the last of them completes the group.
-        self.finish(group, inserted);
+        // SAFETY: G5: these batches were counted, and are inserted now.
+        unsafe { self.finish(at, inserted) };
         self.queue.wait_done(writer);
     }
 
@@ -178,32 +177,46 @@ impl<I: Index> WriteBuffer<I> {
             return;
         }
         let group = NonNull::new(writer.group().cast::<Group<'_, I>>());
+        let group = group.expect("launched with a group");
         // SAFETY: G5: this batch is not inserted, so the group stays.
-        let group = unsafe { group.expect("launched with a group").as_ref() };
-        Self::insert_of(group, writer);
-        self.finish(group, 1);
+        unsafe {
+            Self::insert_of(group.as_ref(), writer);
+            self.finish(group, 1);
+        }
     }
 
     /// Inserts the batch of a member of a parallel group.
     fn insert_of(group: &Group<'_, I>, member: &Waiter) {
         if let Err(failure) = Self::insert(group.table, member, true) {
-            group.failure.lock().get_or_insert(failure);
+            group.failure.get_or_init(|| failure);
         }
     }
 
     /// Notes that batches of a group are inserted, and completes the group if they are the last.
-    fn finish(&self, group: &Group<'_, I>, inserted: usize) {
+    ///
+    /// The group is a pointer, because the leader's frame may end during the call: when other
+    /// batches are the last, or once the leader is done.
+    ///
+    /// # Safety
+    /// G5: this number of batches of the group was inserted and is not lowered yet.
+    unsafe fn finish(&self, group: NonNull<Group<'_, I>>, inserted: usize) {
+        let group = group.as_ptr();
+        // SAFETY: G5: the group stays until `remaining` is lowered.
+        let (members, last) = unsafe { ((*group).members, (*group).last) };
         if planted(Canary::SequencePublishedEarly) {
-            self.publish(group.last);
+            self.publish(last);
         }
-        if group.remaining.fetch_sub(inserted, Ordering::AcqRel) == inserted {
-            let failure = group.failure.lock().take();
-            self.complete(group.members, failure, group.last);
+        // SAFETY: G5: it is lowered here.
+        let before = unsafe { (*group).remaining.fetch_sub(inserted, Ordering::AcqRel) };
+        if before == inserted {
+            // SAFETY: G5: the leader waits until this thread has completed the group.
+            let failure = unsafe { (*group).failure.get().cloned() };
+            self.complete(members, failure, last);
         }
     }
 
     /// Publishes the numbers of a group, or notes its failure, and lets it leave.
-    fn complete(&self, members: &Members<WriteError>, failure: Option<Failure>, last: Seqno) {
+    fn complete(&self, members: Members<WriteError>, failure: Option<Failure>, last: Seqno) {
         if let Some(failure) = failure {
             let error = self.fail(failure);
             return self.leave(members, Some(&error));
@@ -212,7 +225,7 @@ impl<I: Index> WriteBuffer<I> {
         self.leave(members, None);
     }
 
-    fn leave(&self, members: &Members<WriteError>, error: Option<&WriteError>) {
+    fn leave(&self, members: Members<WriteError>, error: Option<&WriteError>) {
         // SAFETY: this thread completes the group of the leader of now, once.
         unsafe { self.queue.leave(members, error) };
     }
@@ -241,7 +254,7 @@ impl<I: Index> WriteBuffer<I> {
         self.check_writable()?;
         // SAFETY: this thread leads (G2), and makes no other reference to the state meanwhile.
         let lead = unsafe { self.lead_mut() };
-        if lead.active.table.bytes() >= self.options.table_bytes {
+        if lead.active.table.is_full(self.options.table_bytes) {
             self.switch_as_leader(lead)?;
         }
         let mut next = lead.next;
@@ -301,7 +314,8 @@ impl<I: Index> WriteBuffer<I> {
         let writer = Waiter::new(Some(batch), false);
         writer.set_seqno(last + 1 - u64::from(batch.len()));
         // No leader switches while the batch is pending, so this is the table of its group.
-        let table = self.with_tables(|tables| Arc::clone(&tables.active.table));
+        let table = caught(|| self.with_tables(|tables| Arc::clone(&tables.active.table)));
+        let table = table.ok_or_else(|| self.fail(Failure::Panic))?;
         Self::insert(&table, &writer, true).map_err(|failure| self.fail(failure))
     }
 
@@ -331,7 +345,7 @@ impl<I: Index> WriteBuffer<I> {
         let members = unsafe { self.queue.collect(&writer, |_| false) };
         // SAFETY: this thread leads (G2).
         let result = self.guarded(|| call(unsafe { self.lead_mut() }));
-        self.leave(&members, None);
+        self.leave(members, None);
         result
     }
 

@@ -36,7 +36,8 @@ fn loom_a_blocked_waiter_is_woken() {
         let thread = ::loom::thread::spawn(move || {
             // SAFETY: the waiter reads it only after `DONE`.
             other.1.with_mut(|value| unsafe { *value = 7 });
-            other.0.set(DONE);
+            // SAFETY: the state is shared until both threads have ended.
+            unsafe { State::set(&raw const other.0, DONE) };
         });
         let now = Waiting::new(true).wait(&state.0, LEADS | DONE, &Site::default());
         // SAFETY: the other thread has written it before `DONE`.
@@ -69,7 +70,7 @@ impl Shared {
             self.led.with_mut(|led| unsafe { *led += members.count });
             self.done.fetch_add(members.iter().count(), Ordering::Relaxed);
             // SAFETY: the group leaves once.
-            unsafe { self.queue.leave(&members, None) };
+            unsafe { self.queue.leave(members, None) };
         }
     }
 }

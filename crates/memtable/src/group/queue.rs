@@ -88,12 +88,19 @@ impl<E> Writer<E> {
     }
 }
 
-/// The writers of a group, from the leader to the last one.
+/// The writers of a group, from the leader to the last one. A copy leads to the same writers.
 pub(crate) struct Members<E> {
     leader: NonNull<Writer<E>>,
     last: NonNull<Writer<E>>,
     pub(crate) count: usize,
 }
+
+impl<E> Clone for Members<E> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<E> Copy for Members<E> {}
 
 impl<E> Members<E> {
     /// The writers, the leader first. Not to be used after the group has left.
@@ -192,13 +199,13 @@ impl<E> Queue<E> {
         Members { leader, last, count }
     }
 
-    /// Hands the lead over, and completes the writers of a group with an outcome. `by` is the
+    /// Hands the lead over, and completes the writers of a group with an outcome. The caller is the
     /// writer of the calling thread.
     ///
     /// # Safety
     /// The members were collected by the leader of now, and leave once. The caller uses no other
     /// writer of the group afterwards, except `by`, which is one of them.
-    pub(crate) unsafe fn leave(&self, members: &Members<E>, error: Option<&E>)
+    pub(crate) unsafe fn leave(&self, members: Members<E>, error: Option<&E>)
     where
         E: Clone,
     {
@@ -210,7 +217,7 @@ impl<E> Queue<E> {
                 link_newer(newest);
                 let next = last.as_ref().newer.load(Ordering::Relaxed);
                 (*next).older.store(null_mut(), Ordering::Relaxed); // G3
-                (*next).state.set(LEADS); // G2
+                State::set(&raw const (*next).state, LEADS); // G2
             }
         }
         let mut at = last;
@@ -222,7 +229,9 @@ impl<E> Queue<E> {
                 // SAFETY: only the thread that completes the group writes it, before `DONE`.
                 writer.error.with_mut(|place| unsafe { *place = Some(error.clone()) });
             }
-            writer.state.set(DONE);
+            // The writer may be gone during the call (G1), so it gets no reference.
+            // SAFETY: G1: the writer is not done.
+            unsafe { State::set(&raw const (*at.as_ptr()).state, DONE) };
             if at == leader {
                 return;
             }

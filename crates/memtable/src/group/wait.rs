@@ -65,19 +65,24 @@ impl State {
     }
 
     /// Sets the state, and wakes the waiter if it is blocked.
-    pub(crate) fn set(&self, state: u8) {
-        let mut now = self.word.load(Ordering::Acquire);
+    ///
+    /// # Safety
+    /// G1: the state stays until it is changed by this call. It may be gone before the call returns.
+    pub(crate) unsafe fn set(this: *const Self, state: u8) {
+        // SAFETY: the caller's promise. No reference to the whole state is made: its frame may end.
+        let word = unsafe { &(*this).word };
+        let mut now = word.load(Ordering::Acquire);
         while now != BLOCKED {
             let (ok, failed) = (Ordering::Release, Ordering::Acquire);
-            match self.word.compare_exchange(now, state, ok, failed) {
+            match word.compare_exchange(now, state, ok, failed) {
                 Ok(_) => return,
                 Err(other) => now = other,
             }
         }
         // The name is cloned first: the writer may be gone once it sees its new state (G1).
         // SAFETY: the waiter wrote the name before it set `BLOCKED`, and waits.
-        let thread = self.thread.with(|thread| unsafe { (*thread).clone() });
-        self.word.store(state, Ordering::Release);
+        let thread = unsafe { (*this).thread.with(|thread| (*thread).clone()) };
+        word.store(state, Ordering::Release);
         if let Some(thread) = thread {
             thread.unpark();
         }

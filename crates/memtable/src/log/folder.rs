@@ -19,10 +19,7 @@ impl LogFolder {
     /// Opens a folder. It is created if it does not exist, also its parents.
     pub fn open(path: impl Into<PathBuf>) -> io::Result<Self> {
         let path = path.into();
-        if !path.is_dir() {
-            fs::create_dir_all(&path)?;
-            sync_folder(path.parent().filter(|parent| *parent != Path::new("")))?;
-        }
+        create_durably(&path)?;
         Ok(Self { path })
     }
 
@@ -35,6 +32,22 @@ impl LogFolder {
     pub fn file(&self, number: u64) -> PathBuf {
         self.path.join(name(number))
     }
+}
+
+/// Creates a folder and its parents, and makes their names durable. The name of a folder that exists
+/// is made durable, too: an earlier call may have ended in between.
+fn create_durably(path: &Path) -> io::Result<()> {
+    let parent = path.parent().filter(|parent| *parent != Path::new(""));
+    if !path.is_dir() {
+        if let Some(parent) = parent {
+            create_durably(parent)?;
+        }
+        match fs::create_dir(path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+    }
+    sync_folder(parent)
 }
 
 fn name(number: u64) -> String {

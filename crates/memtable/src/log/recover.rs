@@ -121,10 +121,10 @@ fn recover_log<E>(
         recovery.left_out_bytes += len;
         return Ok(false);
     }
-    // Earlier stops were accepted by the recovery before which this log did not exist.
-    recovery.stopped = None;
     let begin = reader.offset();
     for record in reader.by_ref() {
+        // The recovery that began this log has accepted and reported earlier stops.
+        recovery.stopped = None;
         let offset = record.offset;
         apply(&record).map_err(|error| RecoveryError::Apply { log, offset, error })?;
         recovery.batches += 1;
