@@ -29,8 +29,8 @@ fn a_dropped_buffer_keeps_no_table<I: Index>() {
     assert_eq!(Arc::strong_count(&comparator), 1);
 }
 
-/// Story: a deferred call stayed with the thread that had made it, until that thread made 63 others.
-/// So tables that one thread froze and another one flushed were kept.
+/// Story: a deferred call stayed with the thread that had made it, until that thread made 63
+/// others. So tables that one thread froze and another one flushed were kept.
 fn a_flushed_table_is_freed<I: Index>() {
     let comparator: Arc<dyn Comparator> = Arc::new(Bytewise);
     let buffer: WriteBuffer<I> = WriteBuffer::new(options(&comparator)).unwrap();

@@ -67,7 +67,8 @@ impl State {
     /// Sets the state, and wakes the waiter if it is blocked.
     ///
     /// # Safety
-    /// G1: the state stays until it is changed by this call. It may be gone before the call returns.
+    /// G1: the state stays until it is changed by this call. It may be gone before the call
+    /// returns.
     pub(crate) unsafe fn set(this: *const Self, state: u8) {
         // SAFETY: the caller's promise. No reference to the whole state is made: its frame may end.
         let word = unsafe { &(*this).word };

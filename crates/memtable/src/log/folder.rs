@@ -34,8 +34,8 @@ impl LogFolder {
     }
 }
 
-/// Creates a folder and its parents, and makes their names durable. The name of a folder that exists
-/// is made durable, too: an earlier call may have ended in between.
+/// Creates a folder and its parents, and makes their names durable. The name of a folder that
+/// exists is made durable, too: an earlier call may have ended in between.
 fn create_durably(path: &Path) -> io::Result<()> {
     let parent = path.parent().filter(|parent| *parent != Path::new(""));
     if !path.is_dir() {
