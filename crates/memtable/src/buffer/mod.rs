@@ -32,7 +32,7 @@
 //! * W5: after a failed append, sync or insert the buffer takes no more writes. The failed group is
 //!   not published, so no reader sees a part of it.
 //! * W6: `tables` leads to the present `Tables`. A replaced one is dropped when no guard of the
-//!   domain that could have read it is left.
+//!   domain that could have read it is left, or with the buffer, which its readers borrow.
 //!
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |
@@ -106,7 +106,22 @@ use write::Lead;
 pub type Snapshot = Seqno;
 
 /// Tables that were replaced, until the deferred call has dropped them.
-struct Retired<I: Index>(Mutex<Option<Box<Tables<I>>>>);
+struct Retired<I: Index>(Mutex<Option<Replaced<I>>>);
+
+/// The pointer of replaced tables, which owns them. It is no box, because readers may still have
+/// references.
+struct Replaced<I: Index>(*mut Tables<I>);
+
+// SAFETY: tables may be dropped on any thread.
+unsafe impl<I: Index> Send for Replaced<I> {}
+
+impl<I: Index> Drop for Replaced<I> {
+    fn drop(&mut self) {
+        // SAFETY: W6: the tables were replaced once, and no guard that could have read them is
+        // left.
+        drop(unsafe { Box::from_raw(self.0) });
+    }
+}
 
 /// Counts of the write path. They are exact while no thread writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -325,17 +340,16 @@ impl<I: Index> WriteBuffer<I> {
 
     /// Replaces the tables.
     ///
-    /// The old ones stay in `retired` until no guard that could have read them is left. The deferred
-    /// call only refers to them: tables keep the domain, so a call that owned tables would keep
-    /// itself.
+    /// The old ones stay in `retired` until no guard that could have read them is left. The
+    /// deferred call only refers to them: tables keep the domain, so a call that owned tables would
+    /// keep itself.
     fn change_tables(&self, change: impl FnOnce(&Tables<I>) -> Tables<I>) {
         self.mutexes.fetch_add(1, Ordering::Relaxed);
         let mut retired = self.changing.lock();
         retired.retain(|old| old.0.lock().is_some());
         let guard = self.domain.pin();
         let new = Box::into_raw(Box::new(change(self.tables(&guard))));
-        // SAFETY: W6: the pointer came from a box, and is replaced once.
-        let old = unsafe { Box::from_raw(self.tables.swap(new, Ordering::AcqRel)) };
+        let old = Replaced(self.tables.swap(new, Ordering::AcqRel));
         let old = Arc::new(Retired(Mutex::new(Some(old))));
         let waiting = Arc::downgrade(&old);
         retired.push(old);

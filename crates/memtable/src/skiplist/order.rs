@@ -233,9 +233,9 @@ mod tests {
 
     /// Every triple `a < x < y` of awkward keys has hints in order, and hints that pass on.
     fn hints_decide<const REVERSE: bool>() {
-        // SAFETY: the vectors have entries and live on.
-        let entry = |bytes: &'static Vec<u8>| unsafe { Entry::from_raw(NonNull::from(&bytes[0])) };
-        let all: &'static Vec<Vec<u8>> = Box::leak(Box::new(awkward()));
+        let all = awkward();
+        // SAFETY: the vectors have entries, and live as long as `all`.
+        let entry = |bytes: &Vec<u8>| unsafe { Entry::from_raw(NonNull::from(&bytes[0])) };
         let order = ByBytes::<REVERSE>;
         let mut sorted: Vec<Entry<'_>> = all.iter().map(entry).collect();
         sorted.sort_by(|a, b| order.compare(*a, b.key()));
