@@ -150,7 +150,7 @@ fn histories_are_linearizable() {
         ("ord, parallel", Map::<OrdIndex, PARALLEL, NONE>::make),
     ];
     for (name, make) in maps {
-        let until = Until::Histories(size::pick(2000, 8, 1) as u64);
+        let until = Until::Histories(size::pick(300, 8, 1) as u64);
         let report = judge(make, until);
         assert!(report.found.is_none(), "{name}: {:?}", report.found);
         assert_eq!(report.undecided, 0, "{name}");

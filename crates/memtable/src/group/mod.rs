@@ -54,12 +54,15 @@
 //! | `credit` | all | Relaxed | – | a heuristic |
 //!
 //! # Checked by
-//! `loom.rs`: the wake-up of a blocked writer, and three writers that push while one leaves. The
-//! tests of the buffer with threads, power losses and histories.
+//! `tests.rs` under Miri: no thread uses a frame that has ended (G1, G5). `loom.rs`, which has no
+//! groups with batches: the wake-up of a blocked writer, and three writers that push while one
+//! leaves. The tests of the buffer with threads, power losses and histories.
 
 #[cfg(all(test, silvics_loom))]
 mod loom;
 mod queue;
+#[cfg(all(test, not(any(silvics_loom, silvics_shuttle))))]
+mod tests;
 mod wait;
 
 pub(crate) use queue::{Members, Queue, Role, Writer};

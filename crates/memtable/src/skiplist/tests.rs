@@ -9,18 +9,33 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Barrier};
 
-/// An arena of the global allocator, which keeps everything until it is dropped.
+/// An arena of the global allocator, which keeps everything until it is dropped. It has pointers
+/// and no boxes, which would claim their memory alone.
 #[derive(Default)]
-pub(super) struct Boxes(Mutex<Vec<Box<[u64]>>>);
+pub(super) struct Boxes(Mutex<Vec<NonNull<[u64]>>>);
 
-// SAFETY: boxes stay at their address until the arena is dropped, and each is new.
+// SAFETY: the pointers are only freed, by the owner of the arena.
+unsafe impl Send for Boxes {}
+// SAFETY: the list of pointers is behind a mutex.
+unsafe impl Sync for Boxes {}
+
+impl Drop for Boxes {
+    fn drop(&mut self) {
+        for memory in self.0.lock().drain(..) {
+            // SAFETY: `alloc` has leaked a box, and nobody uses it any more.
+            drop(unsafe { Box::from_raw(memory.as_ptr()) });
+        }
+    }
+}
+
+// SAFETY: leaked boxes stay at their address until the arena is dropped, and each is new.
 unsafe impl Arena for Boxes {
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>, AllocError> {
         assert!(layout.align() <= 8);
-        let mut memory = vec![0u64; layout.size().div_ceil(8)].into_boxed_slice();
-        let at = NonNull::from(&mut *memory).cast();
+        let memory = vec![0u64; layout.size().div_ceil(8)].into_boxed_slice();
+        let memory = NonNull::from(Box::leak(memory));
         self.0.lock().push(memory);
-        Ok(at)
+        Ok(memory.cast())
     }
 }
 
