@@ -43,9 +43,9 @@
 //! # Which index
 //! | index | use it | bytes for an entry, beside its own |
 //! |---|---|---|
-//! | [`ByteIndex`] (default) | in the bytewise order or its reverse: lookups, scans and inserts are fastest | some 17 |
-//! | [`SkipIndex`] | in any order, or if memory counts most | 10.7 and padding |
-//! | [`OrdIndex`] | in any order, if comparisons are dear and scans long | some 60 |
+//! | [`ByteIndex`] (default) | in the bytewise order or its reverse: lookups, scans and inserts are fastest | some 26 |
+//! | [`SkipIndex`] | in any order, or if memory counts most | some 14: links, padding |
+//! | [`OrdIndex`] | in any order, if comparisons are dear | not measured |
 //!
 //! docs/memtable.md has the measurements. The parts are useful alone: [`Table`] is one memtable
 //! without log and groups, [`skiplist`] and [`DynamicBloom`] are what it is made of, and [`log`] is

@@ -94,8 +94,7 @@ pub struct Path {
     pub group_size: Option<f64>,
     pub log_appends: u64,
     pub log_syncs: u64,
-    /// Acquisitions of the buffer's mutex, which is taken when tables change. The mutex of a group
-    /// of several writers, for its failure, does not count.
+    /// Acquisitions of the buffer's mutex, which is taken when tables change.
     pub mutexes_per_write: Option<f64>,
     /// Waits that ended while the thread yielded.
     pub waits_yielded: u64,

@@ -73,7 +73,7 @@ unsafe impl<const REVERSE: bool> SetEntry for Handle<REVERSE> {
     }
 }
 
-/// An [`EntrySet`] whose entries lie in the arena: it takes some 16 bytes for each.
+/// An [`EntrySet`] whose entries lie in the arena: it takes some 20 to 26 bytes for each.
 #[derive(Debug)]
 pub struct ByteIndex {
     // Dropped before the arena.

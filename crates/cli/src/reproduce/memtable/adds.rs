@@ -117,17 +117,10 @@ fn path(lab: &Lab, memtable: Memtable) -> Result<[Evidence; 2], Error> {
     let Sample { counts, .. } = fill.run(lab, &Crew::new(), 0)?;
     let stats = counts.stats;
     let name = memtable.name();
-    // A group of several writers has a mutex of its own for its failure, which is taken once if
-    // there is none. `mutexes` does not count it.
-    let of_groups = stats.groups.min(stats.writes - stats.groups);
     let what = format!("{name}, {MANY} threads: mutex acquisitions of a write");
-    let of_write = (stats.mutexes + of_groups) as f64 / stats.writes as f64;
+    let of_write = stats.mutexes as f64 / stats.writes as f64;
     let mutexes = Evidence::fact(what, Unit::Number(3), Expected::most(1.0), of_write);
-    let why = format!(
-        "({} of the buffer's by {} writes, and at most {of_groups} of groups of several writers, for \
-         their failure)",
-        stats.mutexes, stats.writes
-    );
+    let why = format!("({} of the buffer's by {} writes)", stats.mutexes, stats.writes);
     let arena = counts.arena;
     let groups = format!(
         "{:.3} writes in a group; {} locks of the main arena for {} allocations, {} of them before \
