@@ -397,6 +397,7 @@ fn without_a_name_it_lists_what_there_is() {
         ["art/4.1", "art/4.2", "art/4.3"].as_slice(),
         &["ets/5.2", "ets/5.3", "ets/5.4", "ets/5.5"],
         &["trie/3.1", "trie/3.2", "trie/3.3", "trie/3.4", "trie/3.5", "trie/3.6"],
+        &["memtable/2.1", "memtable/2.2", "memtable/2.3"],
     ]
     .concat();
     assert_eq!(list.len(), numbers.len() + others.len());
