@@ -45,7 +45,7 @@
 //! | `newest` | CAS of `push` | `AcqRel` / Relaxed | `collect`, `leave` | publishes the writer; the pushes form a release sequence. Who finds null sees the state of the leader before |
 //! | `newest` | load of `collect` | Acquire | `push` | the writers are initialised |
 //! | `newest` | CAS of `leave` to null | Release / Acquire | `push` | hands the leader's state over; else there are new writers to read |
-//! | `state` | `set`, `try_set` | Release | `load` | publishes the fields that the setter wrote: number, group, outcome, the lead |
+//! | `state` | `set`, `set_if_awake` | Release | `load` | publishes the fields that the setter wrote: number, group, outcome, the lead |
 //! | `state` | `load` | Acquire | `set` | the waiter reads them |
 //! | `state` | CAS to `BLOCKED` | `AcqRel` / Acquire | `set` | publishes the thread to be woken |
 //! | `older`, `newer` | all | Relaxed | – | ordered by `newest` or by the lead |
