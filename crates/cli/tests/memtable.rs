@@ -15,7 +15,7 @@ const WORKLOADS: [&str; 7] = [
     "seekrandom",
 ];
 const MEMTABLES: [&str; 4] = ["art", "skiplist", "ordmap", "skiplist-pointer"];
-const MODES: [&str; 3] = ["parallel", "serial", "unordered"];
+const MODES: [&str; 4] = ["pipelined", "parallel", "serial", "unordered"];
 
 /// The result of the verb on few keys as JSON.
 #[track_caller]

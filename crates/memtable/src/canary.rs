@@ -22,13 +22,23 @@ pub enum Canary {
     /// Recovery accepts a record of the log although its checksum is wrong: the end of a write that
     /// a crash has torn.
     TornRecordAccepted,
+    /// The leader claims the batches of followers that have not begun, and inserts none of them.
+    ClaimedAndForgotten,
+    /// In the unordered mode a table is frozen although a batch of its numbers is not inserted yet.
+    /// The batch comes into the next table, where it hides newer writes.
+    PendingIgnored,
 }
 
 #[cfg(feature = "canaries")]
 impl Canary {
     /// All canaries.
-    pub const ALL: &[Self] =
-        &[Self::LostBloomBit, Self::SequencePublishedEarly, Self::TornRecordAccepted];
+    pub const ALL: &[Self] = &[
+        Self::LostBloomBit,
+        Self::SequencePublishedEarly,
+        Self::TornRecordAccepted,
+        Self::ClaimedAndForgotten,
+        Self::PendingIgnored,
+    ];
 
     /// The name of the canary, in kebab case.
     pub fn name(self) -> &'static str {
@@ -36,6 +46,8 @@ impl Canary {
             Self::LostBloomBit => "lost-bloom-bit",
             Self::SequencePublishedEarly => "sequence-published-early",
             Self::TornRecordAccepted => "torn-record-accepted",
+            Self::ClaimedAndForgotten => "claimed-and-forgotten",
+            Self::PendingIgnored => "pending-ignored",
         }
     }
 }

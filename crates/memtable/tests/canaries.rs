@@ -55,9 +55,9 @@ fn a_lost_bloom_bit_is_found() {
 }
 
 /// Whether a reader sees a part of a batch within this time.
-fn a_batch_is_torn(budget: Duration) -> bool {
+fn a_batch_is_torn(mode: WriteMode, budget: Duration) -> bool {
     const KEYS: u8 = 40;
-    let options = BufferOptions { mode: WriteMode::Parallel, ..BufferOptions::default() };
+    let options = BufferOptions { mode, ..BufferOptions::default() };
     let buffer = WriteBuffer::<ByteIndex>::new(options).unwrap();
     let (stop, torn, begun) = (AtomicBool::new(false), AtomicBool::new(false), Instant::now());
     std::thread::scope(|scope| {
@@ -97,12 +97,15 @@ fn a_batch_is_torn(budget: Duration) -> bool {
 #[test]
 fn a_sequence_number_published_early_is_found() {
     let _turn = TURN.lock();
-    assert!(!with(None, || a_batch_is_torn(Duration::from_secs(1))), "without a canary");
-    let begun = Instant::now();
-    let found =
-        with(Some(Canary::SequencePublishedEarly), || a_batch_is_torn(Duration::from_secs(30)));
-    println!("{}: found after {:?}", Canary::SequencePublishedEarly.name(), begun.elapsed());
-    assert!(found, "no batch was torn");
+    let canary = Canary::SequencePublishedEarly;
+    for mode in [WriteMode::Parallel, WriteMode::Pipelined] {
+        let torn = |seconds| a_batch_is_torn(mode, Duration::from_secs(seconds));
+        assert!(!with(None, || torn(1)), "without a canary");
+        let begun = Instant::now();
+        let found = with(Some(canary), || torn(30));
+        println!("{}, {mode:?}: found after {:?}", canary.name(), begun.elapsed());
+        assert!(found, "no batch was torn");
+    }
 }
 
 /// Whether recovery returns a value that nobody wrote: that of a last record in which a sector is

@@ -43,7 +43,8 @@ fn mode(folder: &Path) -> WriteMode {
     match name.bytes().last() {
         Some(b'0') => WriteMode::Serial,
         Some(b'1') => WriteMode::UnorderedUnrepeatableReads,
-        _ => WriteMode::Parallel,
+        Some(b'2') => WriteMode::Parallel,
+        _ => WriteMode::Pipelined,
     }
 }
 
@@ -160,7 +161,7 @@ fn acknowledged_writes_outlive_a_kill() {
     let (mut left, mut written) = (kills, 0);
     for round in 0.. {
         let parent = tempfile::tempdir().unwrap();
-        let folder = parent.path().join(format!("logs {}", round % 3));
+        let folder = parent.path().join(format!("logs {}", round % 4));
         let mut acks = Acks::new();
         for _ in 0..left.min(5) {
             let lasts = Duration::from_micros(chance.random_range(3000..80_000));

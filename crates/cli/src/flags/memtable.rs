@@ -19,10 +19,10 @@ pub struct MemtableArgs {
     #[arg(long, value_name = "NAME,…", default_value = "art,skiplist,ordmap")]
     pub memtable: String,
 
-    /// How the batches of a group of writers are inserted: parallel (each writer inserts its own),
-    /// serial (the leader inserts all), unordered (each writer inserts its own after the group; a
-    /// snapshot may change)
-    #[arg(long, value_name = "MODE,…", default_value = "parallel")]
+    /// How the batches of a group of writers are inserted: pipelined (each writer inserts its own,
+    /// beside those of other groups), parallel (one group after the other), serial (the leader
+    /// inserts all), unordered (each writer inserts its own after the group; a snapshot may change)
+    #[arg(long, value_name = "MODE,…", default_value = "pipelined")]
     pub mode: String,
 
     /// Is `--mode serial`

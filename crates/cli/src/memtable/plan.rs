@@ -95,7 +95,8 @@ impl Memtable {
         }
     }
 
-    fn parse(text: &str) -> Result<Self, String> {
+    /// The memtable with a name.
+    pub fn parse(text: &str) -> Result<Self, String> {
         named(text, "a memtable", Self::ALL, Self::name)
     }
 
@@ -110,18 +111,27 @@ impl Memtable {
     }
 }
 
+/// All ways of inserting.
+pub const MODES: [WriteMode; 4] = [
+    WriteMode::Pipelined,
+    WriteMode::Parallel,
+    WriteMode::Serial,
+    WriteMode::UnorderedUnrepeatableReads,
+];
+
 /// The name of a way of inserting.
 pub fn mode_name(mode: WriteMode) -> &'static str {
     match mode {
         WriteMode::Serial => "serial",
         WriteMode::Parallel => "parallel",
+        WriteMode::Pipelined => "pipelined",
         WriteMode::UnorderedUnrepeatableReads => "unordered",
     }
 }
 
-fn mode(text: &str) -> Result<WriteMode, String> {
-    let all = [WriteMode::Parallel, WriteMode::Serial, WriteMode::UnorderedUnrepeatableReads];
-    named(text, "a mode", all, mode_name)
+/// The way of inserting with a name.
+pub fn mode(text: &str) -> Result<WriteMode, String> {
+    named(text, "a mode", MODES, mode_name)
 }
 
 /// The item with a name. The error says which one is close, or names all.

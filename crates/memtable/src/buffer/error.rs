@@ -41,6 +41,13 @@ pub enum WriteError {
         /// The number of the operation in its batch.
         operation: usize,
     },
+    /// The batch has more bytes than a table may hold (`table.limit`). Nothing was written.
+    Limit {
+        /// The bytes of the batch.
+        bytes: usize,
+        /// The limit of a table.
+        limit: usize,
+    },
     /// As many tables wait for a flush as the options allow, and the table that takes writes is
     /// full. Nothing was written; call `flush`, and write again.
     Stalled {
@@ -62,6 +69,11 @@ impl fmt::Display for WriteError {
             Self::Range { operation } => write!(
                 f,
                 "operation {operation} deletes a range that ends before it starts: exchange its ends"
+            ),
+            Self::Limit { bytes, limit } => write!(
+                f,
+                "the batch has {bytes} bytes, and a table may hold {limit}: split the batch, or raise \
+                 `table.limit`"
             ),
             Self::Stalled { frozen } => write!(
                 f,

@@ -30,7 +30,7 @@
 //!   header has the first number that comes after it, and is synced when it is made. So no number
 //!   is given twice, also if all logs but an empty one are gone.
 //! * W5: after a failed append, sync or insert the buffer takes no more writes. The failed group is
-//!   not published, so no reader sees a part of it.
+//!   not published, nor is any behind it, so no reader sees a part of it.
 //! * W6: `tables` leads to the present `Tables`. A replaced one is dropped when no guard of the
 //!   domain that could have read it is left, or with the buffer, which its readers borrow.
 //!
@@ -43,6 +43,7 @@
 //! | `tables` | load | Acquire | swap | they are initialised |
 //! | `pending` | add by a leader, sub by a writer | Relaxed / Release | load | the leader that switches sees the inserted entries |
 //! | `pending` | load before a switch | Acquire | sub | the entries of all pending batches are inserted |
+//! | `broken` | all | Relaxed | – | ordered by the turns of groups (`group/turns.rs`) |
 //! | counts | all | Relaxed | – | statistics |
 //!
 //! # Linearization points
@@ -52,13 +53,13 @@
 //! | `get`, `view`, `snapshot`, `cursor` | the load of `visible` |
 //!
 //! **Why writes are linearizable.** A write returns after the store of `visible` that has its last
-//! number. Groups are published in the order of their numbers (W1, G2). A read loads `visible` once
-//! and sees exactly the operations up to that number: those entries are in the tables (W2), later
-//! ones have greater numbers and are filtered out, and no entry changes (T1). The load of `tables`
-//! comes after that of `visible`. If a switch comes between the two, the newer tables still have
-//! all these entries; if a flush does, the entries that are missing are durable elsewhere. So each
-//! read is the state after some group, at a moment during the call, and a whole batch is visible or
-//! none of it.
+//! number. Groups are published in the order of their numbers (W1, G2; in a pipeline by turns). A
+//! read loads `visible` once and sees exactly the operations up to that number: those entries are
+//! in the tables (W2), later ones have greater numbers and are filtered out, and no entry changes
+//! (T1). The load of `tables` comes after that of `visible`. If a switch comes between the two, the
+//! newer tables still have all these entries; if a flush does, the entries that are missing are
+//! durable elsewhere. So each read is the state after some group, at a moment during the call, and
+//! a whole batch is visible or none of it.
 //!
 //! # Progress and reclamation
 //! Reads are wait-free except for `skiplist`'s expected length and the blocks' scans; they pin a
@@ -66,9 +67,10 @@
 //! flushed table is freed once no view or cursor keeps it.
 //!
 //! # Checked by
-//! The tests of this crate: an oracle, threads, histories, each fault of the storage, losses of
-//! power and kills. Canaries: a sequence number published early, a torn record accepted, a lost
-//! bit.
+//! The tests of this crate: an oracle, threads, schedules, each fault of the storage, losses of
+//! power and kills. `silvics verify --index memtable`: histories. Canaries: a sequence number
+//! published early, a torn record accepted, a lost bit, a batch that is claimed and forgotten, a
+//! switch that ignores pending batches.
 
 mod error;
 mod flush;
@@ -87,14 +89,14 @@ pub use view::View;
 
 use crate::batch::WriteBatch;
 use crate::cursor::Cursor;
-use crate::group::{Queue, WaitCounts};
+use crate::group::{Queue, Turns, WaitCounts};
 use crate::index::{ByteIndex, Index};
 use crate::key::Seqno;
 use crate::log::LogStorage;
 use crate::table::Table;
 use silvics::{Domain, Guard};
 use silvics_pool::ArenaStats;
-use silvics_sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use silvics_sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use silvics_sync::cell::UnsafeCell;
 use silvics_sync::{CachePadded, Mutex};
 use std::fmt;
@@ -157,6 +159,11 @@ pub struct WriteStats {
 /// ```
 pub struct WriteBuffer<I: Index = ByteIndex> {
     queue: Queue<WriteError>,
+    /// The turns of groups in the pipelined mode.
+    turns: Turns,
+    /// Whether a group of the pipeline was not inserted, so that none behind it is published. It
+    /// belongs to the thread whose turn it is.
+    broken: AtomicBool,
     /// The last sequence number that reads may see.
     visible: CachePadded<AtomicU64>,
     tables: AtomicPtr<Tables<I>>,
@@ -193,8 +200,7 @@ impl<I: Index> WriteBuffer<I> {
         let domain = Domain::new();
         let table = Arc::new(Table::new(&options.table, domain.clone())?);
         let active = Arc::new(Taking { table, log: 0, first: 1 });
-        let lead =
-            Lead { active: Arc::clone(&active), log: None, next_log: 0, unfinished: None, next: 1 };
+        let lead = Lead::new(Arc::clone(&active), 1);
         Ok(Self::of_parts(options, domain, None, lead, Tables { active, frozen: Vec::new() }))
     }
 
@@ -207,6 +213,8 @@ impl<I: Index> WriteBuffer<I> {
     ) -> Self {
         Self {
             queue: Queue::new(options.adaptive_yield),
+            turns: Turns::new(),
+            broken: AtomicBool::new(false),
             visible: CachePadded::new(AtomicU64::new(lead.next - 1)),
             tables: AtomicPtr::new(Box::into_raw(Box::new(tables))),
             pending: CachePadded::default(),

@@ -10,9 +10,13 @@ use std::sync::Arc;
 pub enum WriteMode {
     /// The leader inserts all batches, as RocksDB without `allow_concurrent_memtable_write` does.
     Serial,
-    /// The writers of a group insert in parallel.
-    #[default]
+    /// The writers of a group insert in parallel, and the next group begins when the group before
+    /// it is visible.
     Parallel,
+    /// Groups insert beside one another: the next group begins when the group before it is logged.
+    /// Each becomes visible in its turn, so readers see what they see in the other two modes.
+    #[default]
+    Pipelined,
     /// A write is visible before older ones are: RocksDB's `unordered_write`.
     ///
     /// The sequence number of a group is published once its log is written. Each writer inserts its

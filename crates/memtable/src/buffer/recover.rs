@@ -81,8 +81,8 @@ impl<I: Index> WriteBuffer<I> {
             let table = Table::new(&options.table, filling.domain.clone())?;
             Arc::new(Taking { table: Arc::new(table), log: number, first: next })
         };
-        let (next_log, unfinished) = (number.saturating_add(1), None);
-        let lead = Lead { active: Arc::clone(&active), log: Some(log), next_log, unfinished, next };
+        let next_log = number.saturating_add(1);
+        let lead = Lead { log: Some(log), next_log, ..Lead::new(Arc::clone(&active), next) };
         filling.frozen.reverse();
         let tables = Tables { active, frozen: filling.frozen };
         let domain = filling.domain;

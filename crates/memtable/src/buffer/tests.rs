@@ -32,6 +32,7 @@ fn writers_form_groups(mode: WriteMode) {
 #[test]
 fn writers_form_groups_in_all_modes() {
     writers_form_groups(WriteMode::Parallel);
+    writers_form_groups(WriteMode::Pipelined);
     writers_form_groups(WriteMode::Serial);
     writers_form_groups(WriteMode::UnorderedUnrepeatableReads);
 }

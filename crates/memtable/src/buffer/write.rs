@@ -5,12 +5,12 @@ use super::tables::{Tables, Taking};
 use super::{SyncPolicy, WriteBuffer, WriteMode, WriteOptions};
 use crate::batch::{Op, WriteBatch};
 use crate::canary::{Canary, planted};
-use crate::group::{Members, Role, Writer};
+use crate::group::{Members, Queue, Role, Writer};
 use crate::index::Index;
 use crate::key::Seqno;
 use crate::log::{LogError, LogWriter};
 use crate::table::{Added, Table};
-use silvics_sync::atomic::{AtomicUsize, Ordering};
+use silvics_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use silvics_sync::thread::yield_now;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
@@ -38,6 +38,16 @@ fn caught<R>(call: impl FnOnce() -> R) -> Option<R> {
     }
 }
 
+/// The bytes that an entry takes beside its own in the index and the arena: an estimate from above.
+const BESIDE_ENTRY: usize = 128;
+
+/// Whether the batches of a group probably fit below the limit of a table.
+fn has_room<I: Index>(table: &Table<I>, members: &Members<WriteError>) -> bool {
+    let batches = members.iter().filter_map(Writer::batch);
+    let needed = batches.map(|batch| batch.bytes().len() + BESIDE_ENTRY * batch.len() as usize);
+    needed.sum::<usize>() <= table.left()
+}
+
 /// The state that belongs to the leader.
 pub(super) struct Lead<I: Index> {
     /// The table that takes writes.
@@ -49,6 +59,15 @@ pub(super) struct Lead<I: Index> {
     pub(super) unfinished: Option<u64>,
     /// The sequence number of the next operation.
     pub(super) next: Seqno,
+    /// The groups that were numbered in the pipelined mode: the ticket of the next one.
+    pub(super) tickets: u64,
+}
+
+impl<I: Index> Lead<I> {
+    /// Without a log, whose numbers begin with 0 if there will be one.
+    pub(super) fn new(active: Arc<Taking<I>>, next: Seqno) -> Self {
+        Self { active, log: None, next_log: 0, unfinished: None, next, tickets: 0 }
+    }
 }
 
 /// A group whose batches are inserted in parallel (G5).
@@ -58,6 +77,10 @@ struct Group<'m, I: Index> {
     remaining: AtomicUsize,
     failure: OnceLock<Failure>,
     last: Seqno,
+    /// In the pipelined mode.
+    ticket: Option<u64>,
+    /// Whether its turn came after a failure. Written and read by the thread whose turn it is.
+    refused: AtomicBool,
 }
 
 impl<I: Index> WriteBuffer<I> {
@@ -90,8 +113,12 @@ impl<I: Index> WriteBuffer<I> {
         Ok(last)
     }
 
-    /// Refuses a batch with a range that ends before it starts.
+    /// Refuses a batch that fits no table, and one with a range that ends before it starts.
     fn check_batch(&self, batch: &WriteBatch) -> Result<(), WriteError> {
+        let bytes = batch.bytes().len();
+        if let Some(limit) = self.options.table.limit.filter(|limit| bytes > *limit) {
+            return Err(WriteError::Limit { bytes, limit });
+        }
         let comparator = &*self.options.table.comparator;
         for (operation, op) in batch.ops().enumerate() {
             if let Op::DeleteRange { from, to } = op
@@ -115,6 +142,7 @@ impl<I: Index> WriteBuffer<I> {
         let own = writer.batch().map_or(0, |batch| batch.bytes().len());
         let most = if own <= BEHIND_SMALL { own + BEHIND_SMALL } else { GROUP_BYTES };
         let mut bytes = own;
+        let most = most.min(self.options.table.limit.unwrap_or(usize::MAX));
         let admit = |next: &Waiter| {
             let Some(batch) = next.batch() else { return false };
             bytes = bytes.saturating_add(batch.bytes().len());
@@ -133,6 +161,7 @@ impl<I: Index> WriteBuffer<I> {
                 self.publish(last);
                 self.leave(members, None);
             }
+            WriteMode::Pipelined => self.lead_in_parallel(writer, members, table, last),
             WriteMode::Parallel if members.count > 1 => {
                 self.lead_in_parallel(writer, members, table, last);
             }
@@ -153,15 +182,25 @@ impl<I: Index> WriteBuffer<I> {
         last: Seqno,
     ) {
         let (remaining, failure) = (AtomicUsize::new(members.count), OnceLock::new());
-        let group = Group { members, table, remaining, failure, last };
+        let pipelined = self.options.mode == WriteMode::Pipelined;
+        let ticket = pipelined.then(|| self.take_ticket());
+        let refused = AtomicBool::new(false);
+        let group = Group { members, table, remaining, failure, last, ticket, refused };
         let at = NonNull::from(&group);
+        if let Some(ticket) = ticket {
+            self.turns.enter(ticket, at.cast());
+            // SAFETY: this thread leads, and the group has not left.
+            unsafe { self.queue.hand_over(members) };
+        }
         for member in members.iter().skip(1) {
             member.launch(at.as_ptr().cast());
         }
         let mut inserted = 0;
-        for member in members.iter() {
+        for (number, member) in members.iter().enumerate() {
             if member.claim() {
-                Self::insert_of(&group, member);
+                if number == 0 || !planted(Canary::ClaimedAndForgotten) {
+                    Self::insert_of(&group, member);
+                }
                 inserted += 1;
             }
         }
@@ -169,6 +208,14 @@ impl<I: Index> WriteBuffer<I> {
         // SAFETY: G5: these batches were counted, and are inserted now.
         unsafe { self.finish(at, inserted) };
         self.queue.wait_done(writer);
+    }
+
+    /// The ticket of the group that this thread leads.
+    fn take_ticket(&self) -> u64 {
+        // SAFETY: this thread leads (G2), and makes no other reference to the state meanwhile.
+        let tickets = unsafe { &mut self.lead_mut().tickets };
+        *tickets += 1;
+        *tickets - 1
     }
 
     /// Inserts the batch of a follower, unless the leader does.
@@ -201,18 +248,57 @@ impl<I: Index> WriteBuffer<I> {
     /// G5: this number of batches of the group was inserted and is not lowered yet.
     unsafe fn finish(&self, group: NonNull<Group<'_, I>>, inserted: usize) {
         let group = group.as_ptr();
-        // SAFETY: G5: the group stays until `remaining` is lowered.
-        let (members, last) = unsafe { ((*group).members, (*group).last) };
         if planted(Canary::SequencePublishedEarly) {
-            self.publish(last);
+            // SAFETY: G5: the group stays until `remaining` is lowered.
+            self.publish(unsafe { (*group).last });
         }
         // SAFETY: G5: it is lowered here.
         let before = unsafe { (*group).remaining.fetch_sub(inserted, Ordering::AcqRel) };
-        if before == inserted {
-            // SAFETY: G5: the leader waits until this thread has completed the group.
-            let failure = unsafe { (*group).failure.get().cloned() };
-            self.complete(members, failure, last);
+        if before != inserted {
+            return;
         }
+        // SAFETY: G5: the leader waits until this thread has completed the group, or the thread
+        // that publishes it in its turn.
+        let (members, last, ticket, failure) = unsafe {
+            let failure = (*group).failure.get();
+            ((*group).members, (*group).last, (*group).ticket, failure.cloned())
+        };
+        let Some(ticket) = ticket else { return self.complete(members, failure, last) };
+        // SAFETY: the ticket is that of the group, whose last batch this thread has counted.
+        unsafe {
+            // SAFETY: P3: the groups have entered, it is their turn, and they stay until told.
+            let publish = |group: NonNull<()>| self.take_turn(group.cast().as_ref());
+            self.turns.inserted(ticket, publish, |group| self.tell(group.cast()));
+        }
+    }
+
+    /// Publishes a group in its turn, unless it or one before it has failed.
+    fn take_turn(&self, group: &Group<'_, I>) {
+        if let Some(failure) = group.failure.get() {
+            self.fail(failure.clone());
+            self.broken.store(true, Ordering::Relaxed);
+        }
+        if self.broken.load(Ordering::Relaxed) {
+            group.refused.store(true, Ordering::Relaxed);
+        } else {
+            self.publish(group.last);
+        }
+    }
+
+    /// Tells the writers of a group that it had its turn.
+    ///
+    /// # Safety
+    /// P3: the group was told nothing yet. It may be gone when the call returns.
+    unsafe fn tell(&self, group: NonNull<Group<'_, I>>) {
+        // SAFETY: the caller's promise. No reference to the group is kept.
+        let (members, refused) = unsafe {
+            let group = group.as_ptr();
+            ((*group).members, (*group).refused.load(Ordering::Relaxed))
+        };
+        let failure = self.failure.get().filter(|_| refused);
+        let error = failure.cloned().map(WriteError::ReadOnly);
+        // SAFETY: the group has handed the lead over, and this is the one call for it.
+        unsafe { Queue::dismiss(members, error.as_ref()) };
     }
 
     /// Publishes the numbers of a group, or notes its failure, and lets it leave.
@@ -254,7 +340,10 @@ impl<I: Index> WriteBuffer<I> {
         self.check_writable()?;
         // SAFETY: this thread leads (G2), and makes no other reference to the state meanwhile.
         let lead = unsafe { self.lead_mut() };
-        if lead.active.table.is_full(self.options.table_bytes) {
+        let table = &lead.active.table;
+        if table.is_full(self.options.table_bytes)
+            || !(self.options.table.limit.is_none() || table.is_empty() || has_room(table, members))
+        {
             self.switch_as_leader(lead)?;
         }
         let mut next = lead.next;
@@ -376,7 +465,8 @@ impl<I: Index> WriteBuffer<I> {
         if frozen >= self.options.max_frozen {
             return Err(WriteError::Stalled { frozen });
         }
-        while self.pending.load(Ordering::Acquire) > 0 {
+        self.turns.wait_for(lead.tickets);
+        while self.pending.load(Ordering::Acquire) > 0 && !planted(Canary::PendingIgnored) {
             yield_now();
         }
         let refused = |error| WriteError::Switch(Arc::new(error));

@@ -1,10 +1,11 @@
 //! Every execution of a wake-up, and of writers that push while one leaves.
 
 use super::wait::states::{DONE, LEADS};
-use super::{Queue, Role, Site, State, Waiting, Writer};
+use super::{Queue, Role, Site, State, Turns, Waiting, Writer};
 use crate::batch::WriteBatch;
 use silvics_sync::atomic::{AtomicUsize, Ordering};
 use silvics_sync::cell::UnsafeCell;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// Explores executions with at most three preemptions per thread. All executions of three writers
@@ -105,4 +106,77 @@ fn loom_two_writers_are_led_once() {
 #[test]
 fn loom_three_writers_are_led_once() {
     all_writers_are_led_once(2);
+}
+
+/// Groups of a pipeline: each is published once, in its turn, by a thread that sees what it and
+/// those before it have inserted.
+fn groups_take_turns(threads: u64) {
+    struct Line {
+        turns: Turns,
+        /// The batches of the groups, each inserted by one thread.
+        inserted: [UnsafeCell<u64>; 3],
+        /// The groups that were published. It belongs to the thread whose turn it is.
+        published: UnsafeCell<u64>,
+        told: AtomicUsize,
+    }
+    // SAFETY: loom refutes two threads that use a cell at once.
+    unsafe impl Sync for Line {}
+    // SAFETY: as for `Sync`.
+    unsafe impl Send for Line {}
+    fn insert(line: &Line, ticket: u64) {
+        // SAFETY: this thread alone has the ticket.
+        line.inserted[ticket as usize].with_mut(|batch| unsafe { *batch = ticket + 1 });
+        let publish = |group: NonNull<()>| {
+            // SAFETY: P1: one thread at a time has a turn, and the group is inserted.
+            line.published.with_mut(|published| unsafe {
+                *published += 1;
+                assert_eq!(group.addr().get(), *published as usize);
+                for (at, batch) in line.inserted[..*published as usize].iter().enumerate() {
+                    assert_eq!(batch.with(|batch| *batch), at as u64 + 1);
+                }
+            });
+        };
+        // SAFETY: the ticket was given, and is used once.
+        unsafe {
+            line.turns.inserted(ticket, publish, |_| {
+                line.told.fetch_add(1, Ordering::Relaxed);
+            })
+        };
+    }
+    explore(move || {
+        let line = Arc::new(Line {
+            turns: Turns::new(),
+            inserted: std::array::from_fn(|_| UnsafeCell::new(0)),
+            published: UnsafeCell::new(0),
+            told: AtomicUsize::new(0),
+        });
+        let group =
+            |ticket: u64| NonNull::without_provenance((ticket as usize + 1).try_into().unwrap());
+        let mut running = Vec::new();
+        // The main thread leads, and groups insert meanwhile.
+        for ticket in 0..threads {
+            line.turns.enter(ticket, group(ticket));
+            let line = Arc::clone(&line);
+            running.push(::loom::thread::spawn(move || insert(&line, ticket)));
+        }
+        line.turns.enter(threads, group(threads));
+        insert(&line, threads);
+        line.turns.wait_for(threads + 1);
+        // SAFETY: all groups are published.
+        assert_eq!(line.published.with(|published| unsafe { *published }), threads + 1);
+        for thread in running {
+            thread.join().unwrap();
+        }
+        assert_eq!(line.told.load(Ordering::Relaxed) as u64, threads + 1);
+    });
+}
+
+#[test]
+fn loom_two_groups_take_turns() {
+    groups_take_turns(1);
+}
+
+#[test]
+fn loom_three_groups_take_turns() {
+    groups_take_turns(2); // one more than there are slots
 }

@@ -203,13 +203,24 @@ impl<E> Queue<E> {
     /// writer of the calling thread.
     ///
     /// # Safety
-    /// The members were collected by the leader of now, and leave once. The caller uses no other
-    /// writer of the group afterwards, except `by`, which is one of them.
+    /// As [`Queue::hand_over`] and [`Queue::dismiss`] have it.
     pub(crate) unsafe fn leave(&self, members: Members<E>, error: Option<&E>)
     where
         E: Clone,
     {
-        let (leader, last) = (members.leader, members.last);
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.hand_over(members);
+            Self::dismiss(members, error);
+        }
+    }
+
+    /// Hands the lead to the oldest writer behind a group, or empties the list.
+    ///
+    /// # Safety
+    /// The members were collected by the leader of now, are not dismissed, and hand over once.
+    pub(crate) unsafe fn hand_over(&self, members: Members<E>) {
+        let last = members.last;
         let (ok, failed) = (Ordering::Release, Ordering::Acquire);
         if let Err(newest) = self.newest.compare_exchange(last.as_ptr(), null_mut(), ok, failed) {
             // SAFETY: G1: the writers behind the group wait.
@@ -220,7 +231,18 @@ impl<E> Queue<E> {
                 State::set(&raw const (*next).state, LEADS); // G2
             }
         }
-        let mut at = last;
+    }
+
+    /// Completes the writers of a group with an outcome.
+    ///
+    /// # Safety
+    /// The members have handed the lead over, and are dismissed once. The caller uses no writer of
+    /// the group afterwards, except its own.
+    pub(crate) unsafe fn dismiss(members: Members<E>, error: Option<&E>)
+    where
+        E: Clone,
+    {
+        let (leader, mut at) = (members.leader, members.last);
         loop {
             // SAFETY: G1: the writer is not done. Its link is read before it is.
             let writer = unsafe { at.as_ref() };

@@ -1,9 +1,9 @@
 //! Groups that insert in parallel, without a table: small enough for Miri, and without the
 //! collector of epochs, whose threads end in a way that Miri's model of borrows refuses.
 
-use super::{Members, Queue, Role, Writer};
+use super::{Members, Queue, Role, Turns, Writer};
 use crate::batch::WriteBatch;
-use silvics_sync::atomic::{AtomicUsize, Ordering};
+use silvics_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use silvics_sync::thread::yield_now;
 use std::ptr::NonNull;
 
@@ -11,10 +11,18 @@ use std::ptr::NonNull;
 struct Group {
     members: Members<()>,
     remaining: AtomicUsize,
+    /// In a pipeline.
+    ticket: Option<u64>,
 }
 
 struct Shared {
     queue: Queue<()>,
+    turns: Turns,
+    pipelined: bool,
+    /// The ticket of the next group. It belongs to the leader.
+    tickets: AtomicU64,
+    /// The groups that were published. It belongs to the thread whose turn it is.
+    published: AtomicU64,
     inserted: AtomicUsize,
     /// The groups that a follower has completed.
     by_followers: AtomicUsize,
@@ -46,8 +54,15 @@ impl Shared {
         rest(10); // others push themselves
         // SAFETY: the writer leads.
         let members = unsafe { self.queue.collect(writer, |_| true) };
-        let group = Group { members, remaining: AtomicUsize::new(members.count) };
+        let ticket = self.pipelined.then(|| self.tickets.load(Ordering::Relaxed));
+        let group = Group { members, remaining: AtomicUsize::new(members.count), ticket };
         let at = NonNull::from(&group);
+        if let Some(ticket) = ticket {
+            self.tickets.store(ticket + 1, Ordering::Relaxed);
+            self.turns.enter(ticket, at.cast());
+            // SAFETY: the writer leads.
+            unsafe { self.queue.hand_over(members) };
+        }
         for member in members.iter().skip(1) {
             member.launch(at.as_ptr().cast());
         }
@@ -63,15 +78,29 @@ impl Shared {
     unsafe fn finish(&self, group: NonNull<Group>, inserted: usize) -> bool {
         self.inserted.fetch_add(inserted, Ordering::Relaxed);
         let group = group.as_ptr();
-        // SAFETY: G5: the group stays until `remaining` is lowered.
-        let members = unsafe { (*group).members };
         // SAFETY: G5: it is lowered here.
         let before = unsafe { (*group).remaining.fetch_sub(inserted, Ordering::AcqRel) };
-        if before == inserted {
-            // SAFETY: this thread completes the group.
-            unsafe { self.queue.leave(members, None) };
+        if before != inserted {
+            return false;
         }
-        before == inserted
+        // SAFETY: this thread completes the group, or gives it its turn.
+        unsafe {
+            match (*group).ticket {
+                None => self.queue.leave((*group).members, None),
+                Some(ticket) => {
+                    let publish = |group: NonNull<()>| {
+                        let published = self.published.load(Ordering::Relaxed);
+                        assert_eq!(group.cast::<Group>().as_ref().ticket, Some(published));
+                        self.published.store(published + 1, Ordering::Relaxed);
+                    };
+                    self.turns.inserted(ticket, publish, |group| {
+                        let group: *mut Group = group.as_ptr().cast();
+                        Queue::dismiss((*group).members, None);
+                    });
+                }
+            }
+        }
+        true
     }
 }
 
@@ -79,16 +108,33 @@ fn rest(yields: usize) {
     (0..yields).for_each(|_| yield_now());
 }
 
-#[test]
-fn no_thread_uses_a_frame_that_has_ended() {
+fn no_frame_is_used_after_its_end(pipelined: bool) {
     let (threads, rounds) = (3, if cfg!(miri) { 12 } else { 2000 });
-    let (inserted, by_followers) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let shared = Shared { queue: Queue::new(true), inserted, by_followers };
+    let shared = Shared {
+        queue: Queue::new(true),
+        turns: Turns::new(),
+        pipelined,
+        tickets: AtomicU64::new(0),
+        published: AtomicU64::new(0),
+        inserted: AtomicUsize::new(0),
+        by_followers: AtomicUsize::new(0),
+    };
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| (0..rounds).for_each(|_| shared.write()));
         }
     });
     assert_eq!(shared.inserted.into_inner(), threads * rounds);
+    assert_eq!(shared.published.into_inner(), shared.tickets.into_inner());
     assert!(shared.by_followers.into_inner() > 0 || !cfg!(miri), "the schedule shows nothing");
+}
+
+#[test]
+fn no_thread_uses_a_frame_that_has_ended() {
+    no_frame_is_used_after_its_end(false);
+}
+
+#[test]
+fn no_thread_of_a_pipeline_uses_a_frame_that_has_ended() {
+    no_frame_is_used_after_its_end(true);
 }

@@ -17,20 +17,25 @@ fn large(prefix: &str, count: usize) -> WriteBatch {
     batch
 }
 
+/// The values of a batch that has no more bytes than a table of 160 KiB, whose entries have more.
+const TOO_MANY: usize = 160;
+
 /// A table has room for a part of a batch: the group has an error, and no reader sees a part of it.
-/// Recovery applies the batch as a whole.
+/// Recovery applies the batch as a whole. A batch with more bytes than a table is refused at once.
 fn a_batch_without_room<I: Index>(mode: WriteMode) {
     let mut options = options(mode, SyncPolicy::EveryGroup, Arc::new(Bytewise));
     options.table.limit = Some(160 << 10);
     let storage = Arc::new(Forgetful::new());
     let (buffer, _) = WriteBuffer::<I>::recover(options.clone(), storage.clone()).unwrap();
+    let refused = buffer.write(&large("refused", 400), WriteOptions::default()).unwrap_err();
+    assert!(matches!(refused, WriteError::Limit { limit: 163_840, .. }), "{refused:?}");
     let last = buffer.put(b"before", b"1").unwrap();
     let errors: Vec<WriteError> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..3)
             .map(|thread| {
                 let buffer = &buffer;
                 scope.spawn(move || {
-                    let batch = large(&format!("large {thread}"), 400);
+                    let batch = large(&format!("large {thread}"), TOO_MANY);
                     buffer.write(&batch, WriteOptions::default()).unwrap_err()
                 })
             })
@@ -57,12 +62,12 @@ fn a_batch_without_room<I: Index>(mode: WriteMode) {
     let mut whole = 0;
     for thread in 0..3 {
         let found = |number| buffer.get(format!("large {thread} {number}").as_bytes()).is_some();
-        let count = (0..400).filter(|number| found(*number)).count();
-        assert!(count == 0 || count == 400, "{count} of 400");
+        let count = (0..TOO_MANY).filter(|number| found(*number)).count();
+        assert!(count == 0 || count == TOO_MANY, "{count} of {TOO_MANY}");
         whole += count as u64;
     }
     assert_eq!(recovery.operations, whole + 1);
-    assert!(whole >= 400);
+    assert!(whole >= TOO_MANY as u64);
     buffer.put(b"after", b"").unwrap();
 }
 

@@ -25,8 +25,12 @@ pub(crate) fn chance(seed: u64) -> Chance {
     Chance::seed_from_u64(seed)
 }
 
-pub(crate) const MODES: [WriteMode; 3] =
-    [WriteMode::Serial, WriteMode::Parallel, WriteMode::UnorderedUnrepeatableReads];
+pub(crate) const MODES: [WriteMode; 4] = [
+    WriteMode::Serial,
+    WriteMode::Parallel,
+    WriteMode::Pipelined,
+    WriteMode::UnorderedUnrepeatableReads,
+];
 
 /// The threads that write.
 pub(crate) const WRITERS: usize = 4;
