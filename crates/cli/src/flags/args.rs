@@ -433,7 +433,8 @@ pub struct InspectArgs {
 #[command(allow_negative_numbers = true, args_override_self = true)]
 pub struct VerifyArgs {
     /// The indexes to verify: names of `silvics list`, NAME:VARIANT, or the groups all (all of
-    /// ours), ours, bst, peers [default: all]
+    /// ours), ours, bst, peers; and write buffers: memtable (all of them),
+    /// memtable:MEMTABLE[:MODE] with the names of `silvics memtable` [default: all]
     #[arg(long, value_name = "NAME,…")]
     pub index: Option<String>,
 

@@ -1,5 +1,6 @@
 //! `silvics verify`: records histories of indexes and checks them, or checks a history in a file.
 
+mod buffers;
 mod plan;
 mod report;
 

@@ -1,5 +1,6 @@
 //! The configuration of a recording: the command line, or a schedule file, checked.
 
+use super::buffers::Buffer;
 use crate::catalogue::Verify;
 use crate::catalogue::select::{self, Canary, Chosen};
 use crate::flags::args::{Format, VerifyArgs};
@@ -18,8 +19,8 @@ use std::time::Duration;
 /// One index in one place with one type of keys.
 pub struct Target {
     pub index: String,
-    /// Whether it is a peer, which places its nodes itself.
-    pub peer: bool,
+    /// Whether it places its nodes itself, as peers and write buffers do.
+    pub has_own_place: bool,
     pub place: Place,
     pub key_type: KeyType,
     pub verify: Verify,
@@ -110,8 +111,24 @@ impl Plan {
             Some(text) => list("--key-type", text, KeyType::of_indexes)?,
         };
         let places = place::of(&texts.placement, &texts.pages, Tuning::default())?;
-        let chosen = chosen(&texts.index)?;
-        let targets = targets(&chosen, &places, &key_types, texts.key_type.is_some())?;
+        let asked = texts.key_type.is_some();
+        let (buffers, others) = Buffer::among(&texts.index)?;
+        let mut targets = match others.as_slice() {
+            [] => Vec::new(),
+            others => targets(&chosen(&others.join(","))?, &places, &key_types, asked)?,
+        };
+        let takes_bytes = key_types.contains(&KeyType::Bytes);
+        if let (false, Some(buffer)) = (takes_bytes, buffers.iter().find(|buffer| buffer.named)) {
+            return Err(Error::KeyType { index: buffer.name(), key_type: key_types[0] });
+        }
+        targets.extend(buffers.into_iter().filter(|_| takes_bytes).map(|buffer| Target {
+            index: buffer.name(),
+            has_own_place: true,
+            place: places[0],
+            key_type: KeyType::Bytes,
+            verify: buffer.verify(),
+            canary: None,
+        }));
         let most = verify::THREADS_MAX;
         Ok(Self {
             targets,
@@ -202,7 +219,7 @@ fn targets(
             targets.extend(places.iter().filter_map(|&place| {
                 let verify = candidate.verify(place, key_type)?;
                 let (index, canary) = (candidate.name(), candidate.canary);
-                Some(Target { index, peer, place, key_type, verify, canary })
+                Some(Target { index, has_own_place: peer, place, key_type, verify, canary })
             }));
         }
     }

@@ -131,8 +131,8 @@ impl Row {
         });
         Self {
             index: target.index.clone(),
-            placement: if target.peer { "own" } else { target.place.name() },
-            pages: if target.peer { SYSTEM_PAGES.into() } else { target.place.pages() },
+            placement: if target.has_own_place { "own" } else { target.place.name() },
+            pages: if target.has_own_place { SYSTEM_PAGES.into() } else { target.place.pages() },
             key_type: target.key_type.name(),
             seconds: time.as_secs_f64(),
             operations: recorded.operations,
