@@ -24,8 +24,8 @@ pub enum Canary {
     TornRecordAccepted,
     /// The leader claims the batches of followers that have not begun, and inserts none of them.
     ClaimedAndForgotten,
-    /// In the unordered mode a table is frozen although a batch of its numbers is not inserted yet.
-    /// The batch comes into the next table, where it hides newer writes.
+    /// A table is frozen although a batch of its numbers is not inserted yet. In a pipeline a flush
+    /// misses it; in the unordered mode it comes into the next table, where it hides newer writes.
     PendingIgnored,
 }
 

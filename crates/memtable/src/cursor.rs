@@ -7,10 +7,6 @@ use crate::table::Table;
 use std::fmt;
 use std::sync::Arc;
 
-/// The most entries that a cursor reads ahead. It begins with few, since most scans are short.
-const MOST_AHEAD: usize = 64;
-const FIRST_AHEAD: usize = 4;
-
 /// A cursor over all versions in a table, in both directions.
 ///
 /// It keeps the table, and pins nothing between its steps. It reads some entries ahead. Entries
@@ -29,7 +25,7 @@ pub struct TableCursor<I: Index> {
 
 impl<I: Index> TableCursor<I> {
     pub(crate) fn new(table: Arc<Table<I>>) -> Self {
-        Self { run: Vec::new(), at: 0, backwards: false, ahead: FIRST_AHEAD, table }
+        Self { run: Vec::new(), at: 0, backwards: false, ahead: I::AHEAD.0, table }
     }
 
     /// The table.
@@ -52,7 +48,7 @@ impl<I: Index> TableCursor<I> {
         // SAFETY: C1: the entry was one of the run, which the index has returned.
         unsafe { table.index().scan(from, backwards, self.ahead, &mut self.run, &guard) };
         (self.at, self.backwards) = (0, backwards);
-        self.ahead = (self.ahead * 2).min(MOST_AHEAD);
+        self.ahead = (self.ahead * 2).min(I::AHEAD.1);
     }
 
     /// The entry at which the cursor stands.
@@ -76,25 +72,25 @@ impl<I: Index> TableCursor<I> {
 
     /// Moves to the first entry.
     pub fn first(&mut self) {
-        self.ahead = FIRST_AHEAD;
+        self.ahead = I::AHEAD.0;
         self.read(Start::End, false);
     }
 
     /// Moves to the last entry.
     pub fn last(&mut self) {
-        self.ahead = FIRST_AHEAD;
+        self.ahead = I::AHEAD.0;
         self.read(Start::End, true);
     }
 
     /// Moves to the first entry at or after a key.
     pub fn seek(&mut self, key: InternalKey<'_>) {
-        self.ahead = FIRST_AHEAD;
+        self.ahead = I::AHEAD.0;
         self.read(Start::Key(key), false);
     }
 
     /// Moves to the last entry at or before a key.
     pub fn seek_for_prev(&mut self, key: InternalKey<'_>) {
-        self.ahead = FIRST_AHEAD;
+        self.ahead = I::AHEAD.0;
         self.read(Start::Key(key), true);
     }
 

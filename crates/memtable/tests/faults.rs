@@ -96,7 +96,8 @@ fn each_call_of_a_storage_may_fail() {
                 let error = if after % 2 == 0 { FaultError::NoSpace } else { FaultError::Io };
                 let fault = Fault { action: Some(action), after, error, partly, lasting };
                 let seed = number as u64 * 1000 + after;
-                let mode = MODES[(seed as usize + usize::from(lasting)) % MODES.len()];
+                let of_modes = number + after as usize / 2 + usize::from(lasting);
+                let mode = MODES[of_modes % MODES.len()];
                 let what = format!("{fault:?}, {mode:?}");
                 println!("{what}");
                 let run = if partly { one_fault::<SkipIndex> } else { one_fault::<ByteIndex> };

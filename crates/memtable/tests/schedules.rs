@@ -66,6 +66,20 @@ fn numbers_of<I: Index>(cursor: &mut TableCursor<I>) -> Vec<u64> {
     numbers
 }
 
+/// Freezes the table, and reads it as a flush that fails in the end.
+fn switch<I: Index>(buffer: &WriteBuffer<I>) {
+    if buffer.switch().unwrap() {
+        let read = buffer.flush(|table| {
+            let mut numbers = numbers_of(&mut table.versions());
+            numbers.sort_unstable();
+            let wanted: Vec<u64> = (table.first_seqno()..=table.last_seqno()).collect();
+            assert_eq!(numbers, wanted, "a frozen table lacks a write");
+            Err::<(), ()>(())
+        });
+        assert!(read.is_err());
+    }
+}
+
 /// Writers of one batch each, a reader, and a task that switches if asked.
 fn play<I: Index>(mode: WriteMode, writers: u8, switches: bool) {
     let mut options = BufferOptions { mode, ..BufferOptions::default() };
@@ -78,9 +92,7 @@ fn play<I: Index>(mode: WriteMode, writers: u8, switches: bool) {
     let whole = mode != WriteMode::UnorderedUnrepeatableReads;
     tasks.push(Box::new(move |buffer: &WriteBuffer<I>| read(buffer, whole)));
     if switches {
-        tasks.push(Box::new(|buffer: &WriteBuffer<I>| {
-            let _ = buffer.switch().unwrap();
-        }));
+        tasks.push(Box::new(switch));
     }
     let buffer = beside_one_another(buffer, tasks);
     silvics_sync::model::sequential(|| {
@@ -137,6 +149,9 @@ fn groups_are_written_as_wholes() {
         let three = || play::<SkipIndex>(WriteMode::Parallel, 3, false);
         let beside_a_switch = || play::<SkipIndex>(WriteMode::UnorderedUnrepeatableReads, 2, true);
         let three = Program { name: "three-writers", play: three };
+        let pipelined_beside_a_switch = || play::<SkipIndex>(WriteMode::Pipelined, 2, true);
+        let pipelined_beside_a_switch =
+            Program { name: "a-pipeline-beside-a-switch", play: pipelined_beside_a_switch };
         let pipelined = || play::<SkipIndex>(WriteMode::Pipelined, 3, false);
         let pipelined = Program { name: "three-writers-in-a-pipeline", play: pipelined };
         let beside_a_switch =
@@ -153,7 +168,12 @@ fn groups_are_written_as_wholes() {
                 ["a part of a batch is visible", "a snapshot "],
             ),
             (Canary::ClaimedAndForgotten, three, ["the own write is missed", "a snapshot has"]),
-            (Canary::PendingIgnored, beside_a_switch, ["W1: ", "the own write is missed"]),
+            (Canary::PendingIgnored, beside_a_switch, ["W1: ", "a frozen table lacks a write"]),
+            (
+                Canary::PendingIgnored,
+                pipelined_beside_a_switch,
+                ["a frozen table lacks a write", "W1: "],
+            ),
         ] {
             plant(Some(canary));
             let found = hunt_programs(&[program], 20_000);

@@ -15,6 +15,7 @@ pub struct PointerIndex(PointerSkipList<ByBytes, Arc<ConcurrentArena>>);
 // SAFETY: the list returns entries that were inserted, and `allocate` takes their bytes from the
 // arena of the setup.
 unsafe impl Index for PointerIndex {
+    const AHEAD: (usize, usize) = (2, 2);
     const NAME: &'static str = "skiplist-pointer";
 
     fn new(setup: &Setup) -> Result<Self, SetupError> {

@@ -41,7 +41,8 @@ pub enum WriteError {
         /// The number of the operation in its batch.
         operation: usize,
     },
-    /// The batch has more bytes than a table may hold (`table.limit`). Nothing was written.
+    /// The batch has more bytes than a table may hold (`table.limit`). Nothing was written. (A
+    /// batch that has less, but not with what an index adds, makes the buffer read-only.)
     Limit {
         /// The bytes of the batch.
         bytes: usize,
@@ -56,9 +57,10 @@ pub enum WriteError {
     },
     /// A new table or log could not be made. Nothing was written; a later write tries again.
     Switch(Arc<SwitchError>),
-    /// The buffer is read-only since a failure. The failed writes themselves have this error, too:
-    /// no reader sees them, and after recovery each of them is there as a whole or not at all. In
-    /// the unordered mode a reader may see a part of a batch whose insert has failed.
+    /// The buffer is read-only since a failure. The failed writes have this error, and those that
+    /// were numbered behind them: no reader sees them, and after recovery each of them is there as
+    /// a whole or not at all. In the unordered mode a reader may see a part of a batch whose insert
+    /// has failed.
     ReadOnly(Failure),
 }
 

@@ -29,8 +29,9 @@
 //! * W4: a log is removed only after the tables with its records were flushed. The next log's
 //!   header has the first number that comes after it, and is synced when it is made. So no number
 //!   is given twice, also if all logs but an empty one are gone.
-//! * W5: after a failed append, sync or insert the buffer takes no more writes. The failed group is
-//!   not published, nor is any behind it, so no reader sees a part of it.
+//! * W5: after a failed append, sync or insert the buffer takes no more writes; in a pipeline, from
+//!   the turn of the failed group on. Neither this group nor one behind it is published, and no
+//!   table with its numbers is frozen, so no reader sees a part of it, and the log keeps all of it.
 //! * W6: `tables` leads to the present `Tables`. A replaced one is dropped when no guard of the
 //!   domain that could have read it is left, or with the buffer, which its readers borrow.
 //!
@@ -63,7 +64,8 @@
 //!
 //! # Progress and reclamation
 //! Reads are wait-free except for `skiplist`'s expected length and the blocks' scans; they pin a
-//! domain and write nothing shared. Writers block while their group is written. A dropped or
+//! domain and write nothing shared. Writers block while their group is written, and in a pipeline
+//! until the groups before it are visible; one of them may publish others, too. A dropped or
 //! flushed table is freed once no view or cursor keeps it.
 //!
 //! # Checked by
@@ -128,7 +130,7 @@ impl<I: Index> Drop for Replaced<I> {
 /// Counts of the write path. They are exact while no thread writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteStats {
-    /// The groups that were inserted.
+    /// The groups that were numbered.
     pub groups: u64,
     /// The writes in them.
     pub writes: u64,

@@ -14,7 +14,7 @@ pub enum WriteMode {
     /// it is visible.
     Parallel,
     /// Groups insert beside one another: the next group begins when the group before it is logged.
-    /// Each becomes visible in its turn, so readers see what they see in the other two modes.
+    /// Each becomes visible in its turn, so readers see what they see with `Serial` and `Parallel`.
     #[default]
     Pipelined,
     /// A write is visible before older ones are: RocksDB's `unordered_write`.

@@ -38,14 +38,14 @@ fn caught<R>(call: impl FnOnce() -> R) -> Option<R> {
     }
 }
 
-/// The bytes that an entry takes beside its own in the index and the arena: an estimate from above.
+/// The bytes that an entry takes beside its own in the index and the arena: an estimate. Memory
+/// comes in pages and slabs, so a table may lack room for less.
 const BESIDE_ENTRY: usize = 128;
 
-/// Whether the batches of a group probably fit below the limit of a table.
-fn has_room<I: Index>(table: &Table<I>, members: &Members<WriteError>) -> bool {
+/// An estimate of the bytes that the batches of a group take in a table.
+fn needed(members: &Members<WriteError>) -> usize {
     let batches = members.iter().filter_map(Writer::batch);
-    let needed = batches.map(|batch| batch.bytes().len() + BESIDE_ENTRY * batch.len() as usize);
-    needed.sum::<usize>() <= table.left()
+    batches.map(|batch| batch.bytes().len() + BESIDE_ENTRY * batch.len() as usize).sum()
 }
 
 /// The state that belongs to the leader.
@@ -61,19 +61,24 @@ pub(super) struct Lead<I: Index> {
     pub(super) next: Seqno,
     /// The groups that were numbered in the pipelined mode: the ticket of the next one.
     pub(super) tickets: u64,
+    /// The bytes that groups may still take which were numbered since none was on its way.
+    pub(super) promised: usize,
 }
 
 impl<I: Index> Lead<I> {
     /// Without a log, whose numbers begin with 0 if there will be one.
     pub(super) fn new(active: Arc<Taking<I>>, next: Seqno) -> Self {
-        Self { active, log: None, next_log: 0, unfinished: None, next, tickets: 0 }
+        Self { active, log: None, next_log: 0, unfinished: None, next, tickets: 0, promised: 0 }
     }
 }
 
 /// A group whose batches are inserted in parallel (G5).
-struct Group<'m, I: Index> {
+///
+/// Its table is a pointer: once the group is visible, the table may be flushed and dropped, while
+/// the leader still waits.
+struct Group<I: Index> {
     members: Members<WriteError>,
-    table: &'m Table<I>,
+    table: NonNull<Table<I>>,
     remaining: AtomicUsize,
     failure: OnceLock<Failure>,
     last: Seqno,
@@ -166,6 +171,8 @@ impl<I: Index> WriteBuffer<I> {
                 self.lead_in_parallel(writer, members, table, last);
             }
             _ => {
+                // SAFETY: this thread leads, so the table is not frozen.
+                let table = unsafe { table.as_ref() };
                 let inserted =
                     members.iter().try_for_each(|member| Self::insert(table, member, false));
                 self.complete(members, inserted.err(), last);
@@ -178,7 +185,7 @@ impl<I: Index> WriteBuffer<I> {
         &self,
         writer: &Waiter,
         members: Members<WriteError>,
-        table: &Table<I>,
+        table: NonNull<Table<I>>,
         last: Seqno,
     ) {
         let (remaining, failure) = (AtomicUsize::new(members.count), OnceLock::new());
@@ -188,9 +195,12 @@ impl<I: Index> WriteBuffer<I> {
         let group = Group { members, table, remaining, failure, last, ticket, refused };
         let at = NonNull::from(&group);
         if let Some(ticket) = ticket {
-            self.turns.enter(ticket, at.cast());
-            // SAFETY: this thread leads, and the group has not left.
-            unsafe { self.queue.hand_over(members) };
+            // SAFETY: this thread leads: it has collected the members, takes the next ticket, and
+            // hands over once. The group stays until its own writer, which waits below, is done.
+            unsafe {
+                self.turns.enter(ticket, at.cast());
+                self.queue.hand_over(members);
+            }
         }
         for member in members.iter().skip(1) {
             member.launch(at.as_ptr().cast());
@@ -223,7 +233,7 @@ impl<I: Index> WriteBuffer<I> {
         if !writer.claim() {
             return;
         }
-        let group = NonNull::new(writer.group().cast::<Group<'_, I>>());
+        let group = NonNull::new(writer.group().cast::<Group<I>>());
         let group = group.expect("launched with a group");
         // SAFETY: G5: this batch is not inserted, so the group stays.
         unsafe {
@@ -233,8 +243,10 @@ impl<I: Index> WriteBuffer<I> {
     }
 
     /// Inserts the batch of a member of a parallel group.
-    fn insert_of(group: &Group<'_, I>, member: &Waiter) {
-        if let Err(failure) = Self::insert(group.table, member, true) {
+    fn insert_of(group: &Group<I>, member: &Waiter) {
+        // SAFETY: a batch of the group is not inserted, so its table is neither frozen nor dropped.
+        let table = unsafe { group.table.as_ref() };
+        if let Err(failure) = Self::insert(table, member, true) {
             group.failure.get_or_init(|| failure);
         }
     }
@@ -246,7 +258,7 @@ impl<I: Index> WriteBuffer<I> {
     ///
     /// # Safety
     /// G5: this number of batches of the group was inserted and is not lowered yet.
-    unsafe fn finish(&self, group: NonNull<Group<'_, I>>, inserted: usize) {
+    unsafe fn finish(&self, group: NonNull<Group<I>>, inserted: usize) {
         let group = group.as_ptr();
         if planted(Canary::SequencePublishedEarly) {
             // SAFETY: G5: the group stays until `remaining` is lowered.
@@ -273,7 +285,7 @@ impl<I: Index> WriteBuffer<I> {
     }
 
     /// Publishes a group in its turn, unless it or one before it has failed.
-    fn take_turn(&self, group: &Group<'_, I>) {
+    fn take_turn(&self, group: &Group<I>) {
         if let Some(failure) = group.failure.get() {
             self.fail(failure.clone());
             self.broken.store(true, Ordering::Relaxed);
@@ -289,7 +301,7 @@ impl<I: Index> WriteBuffer<I> {
     ///
     /// # Safety
     /// P3: the group was told nothing yet. It may be gone when the call returns.
-    unsafe fn tell(&self, group: NonNull<Group<'_, I>>) {
+    unsafe fn tell(&self, group: NonNull<Group<I>>) {
         // SAFETY: the caller's promise. No reference to the group is kept.
         let (members, refused) = unsafe {
             let group = group.as_ptr();
@@ -297,7 +309,8 @@ impl<I: Index> WriteBuffer<I> {
         };
         let failure = self.failure.get().filter(|_| refused);
         let error = failure.cloned().map(WriteError::ReadOnly);
-        // SAFETY: the group has handed the lead over, and this is the one call for it.
+        // SAFETY: the group has handed the lead over, and this is the one call for it. No writer of
+        // it is used here any more.
         unsafe { Queue::dismiss(members, error.as_ref()) };
     }
 
@@ -336,16 +349,14 @@ impl<I: Index> WriteBuffer<I> {
 
     /// Gives a group its sequence numbers and appends it to the log. Returns the table that takes
     /// it, and its last number.
-    fn prepare(&self, members: &Members<WriteError>) -> Result<(&Table<I>, Seqno), WriteError> {
+    fn prepare(
+        &self,
+        members: &Members<WriteError>,
+    ) -> Result<(NonNull<Table<I>>, Seqno), WriteError> {
         self.check_writable()?;
         // SAFETY: this thread leads (G2), and makes no other reference to the state meanwhile.
         let lead = unsafe { self.lead_mut() };
-        let table = &lead.active.table;
-        if table.is_full(self.options.table_bytes)
-            || !(self.options.table.limit.is_none() || table.is_empty() || has_room(table, members))
-        {
-            self.switch_as_leader(lead)?;
-        }
+        self.make_room(lead, members)?;
         let mut next = lead.next;
         for member in members.iter() {
             member.set_seqno(next);
@@ -368,9 +379,42 @@ impl<I: Index> WriteBuffer<I> {
         self.groups.fetch_add(1, Ordering::Relaxed);
         self.writes.fetch_add(members.count as u64, Ordering::Relaxed);
         lead.next = next;
-        // SAFETY: the table stays until a later leader switches, which waits for this group, and
-        // until the buffer has flushed it, which comes after the switch.
-        Ok((unsafe { &*std::ptr::from_ref(&lead.active.table) }, next - 1))
+        Ok((NonNull::from(&*lead.active.table), next - 1))
+    }
+
+    /// Begins another table if the present one is full, or if a group would not fit into it.
+    fn make_room(
+        &self,
+        lead: &mut Lead<I>,
+        members: &Members<WriteError>,
+    ) -> Result<(), WriteError> {
+        if lead.active.table.is_full(self.options.table_bytes) {
+            self.switch_as_leader(lead)?;
+        }
+        if self.options.table.limit.is_none() {
+            return Ok(());
+        }
+        let needed = needed(members);
+        if lead.promised + needed > lead.active.table.left() {
+            self.settle(lead)?; // now the table has what was promised
+            if needed > lead.active.table.left() && !lead.active.table.is_empty() {
+                self.switch_as_leader(lead)?;
+            }
+        }
+        lead.promised += needed;
+        Ok(())
+    }
+
+    /// Waits until no group is on its way, as the leader.
+    fn settle(&self, lead: &mut Lead<I>) -> Result<(), WriteError> {
+        if !planted(Canary::PendingIgnored) {
+            self.turns.wait_for(lead.tickets);
+            while self.pending.load(Ordering::Acquire) > 0 {
+                yield_now();
+            }
+        }
+        lead.promised = 0;
+        self.check_writable() // one of them may have failed (W5)
     }
 
     /// Inserts the batch of a writer.
@@ -465,10 +509,7 @@ impl<I: Index> WriteBuffer<I> {
         if frozen >= self.options.max_frozen {
             return Err(WriteError::Stalled { frozen });
         }
-        self.turns.wait_for(lead.tickets);
-        while self.pending.load(Ordering::Acquire) > 0 && !planted(Canary::PendingIgnored) {
-            yield_now();
-        }
+        self.settle(lead)?;
         let refused = |error| WriteError::Switch(Arc::new(error));
         let table = Table::new(&self.options.table, self.domain.clone());
         let table = table.map_err(|error| refused(SwitchError::Table(error)))?;

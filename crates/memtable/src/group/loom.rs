@@ -76,6 +76,39 @@ impl Shared {
     }
 }
 
+/// A leader hands the lead over first and tells its writers afterwards, as in a pipeline.
+#[test]
+fn loom_a_lead_is_handed_over_before_the_end() {
+    fn write(shared: &Shared) {
+        let batch = WriteBatch::new();
+        let writer = Writer::new(Some(&batch), false);
+        // SAFETY: G1: the writer stays until it is done.
+        if unsafe { shared.queue.join(&writer) } == Role::Lead {
+            // SAFETY: the writer leads, and its group hands over once and is dismissed once.
+            unsafe {
+                let members = shared.queue.collect(&writer, |_| true);
+                shared.led.with_mut(|led| *led += members.count);
+                shared.queue.hand_over(members);
+                shared.done.fetch_add(members.iter().count(), Ordering::Relaxed);
+                Queue::dismiss(members, None);
+            }
+        }
+    }
+    explore(|| {
+        let (queue, led) = (Queue::new(true), UnsafeCell::new(0));
+        let shared = Arc::new(Shared { queue, led, done: AtomicUsize::new(0) });
+        let other = Arc::clone(&shared);
+        let thread = ::loom::thread::spawn(move || (0..2).for_each(|_| write(&other)));
+        write(&shared);
+        thread.join().unwrap();
+        // SAFETY: all writers are done.
+        assert_eq!(
+            (shared.led.with(|led| unsafe { *led }), shared.done.load(Ordering::Relaxed)),
+            (3, 3)
+        );
+    });
+}
+
 fn all_writers_are_led_once(others: usize) {
     explore(move || {
         let shared = Arc::new(Shared {
@@ -155,11 +188,13 @@ fn groups_take_turns(threads: u64) {
         let mut running = Vec::new();
         // The main thread leads, and groups insert meanwhile.
         for ticket in 0..threads {
-            line.turns.enter(ticket, group(ticket));
+            // SAFETY: this thread leads; no group is a pointer to anything.
+            unsafe { line.turns.enter(ticket, group(ticket)) };
             let line = Arc::clone(&line);
             running.push(::loom::thread::spawn(move || insert(&line, ticket)));
         }
-        line.turns.enter(threads, group(threads));
+        // SAFETY: as before: tickets are consecutive.
+        unsafe { line.turns.enter(threads, group(threads)) };
         insert(&line, threads);
         line.turns.wait_for(threads + 1);
         // SAFETY: all groups are published.

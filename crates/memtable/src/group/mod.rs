@@ -49,8 +49,9 @@
 //! * G4: the batch of a writer in a parallel group is inserted by the thread that has turned
 //!   `claimed` from false to true.
 //! * G5: a group lives in the leader's frame. `remaining` is the number of batches that are not
-//!   inserted. No thread touches the group after it has lowered `remaining`, except the thread that
-//!   lowered it to 0, until it has set the leader's state.
+//!   inserted. A thread that has lowered `remaining` does not touch the group afterwards, unless it
+//!   has lowered it to 0, or publishes the group in its turn. That thread touches it until it has
+//!   set the leader's state.
 //!
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |

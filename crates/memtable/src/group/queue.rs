@@ -25,8 +25,9 @@ pub(crate) struct Writer<E> {
     error: UnsafeCell<Option<E>>,
 }
 
-// SAFETY: the fields that change are atomic, or belong to the thread that leads until it sets
-// `DONE`. The batch is borrowed by the frame of the writer, and is only read.
+// SAFETY: the fields that change are atomic, except `error`, which belongs to the thread that
+// completes the group until it sets `DONE`. The batch is borrowed by the frame of the writer, and
+// is only read.
 unsafe impl<E: Send> Sync for Writer<E> {}
 
 /// The task of a writer after it has waited.
@@ -199,8 +200,7 @@ impl<E> Queue<E> {
         Members { leader, last, count }
     }
 
-    /// Hands the lead over, and completes the writers of a group with an outcome. The caller is the
-    /// writer of the calling thread.
+    /// Hands the lead over, and completes the writers of a group with an outcome.
     ///
     /// # Safety
     /// As [`Queue::hand_over`] and [`Queue::dismiss`] have it.

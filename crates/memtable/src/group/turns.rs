@@ -10,7 +10,7 @@
 //! # Invariants
 //! * P1: each ticket increases the count of its slot twice, so the count is even between tickets.
 //! * P2: a slot is given to a ticket when the ticket that had it before was published.
-//! * P3: a group stays until it is published (G5).
+//! * P3: a group stays until its writers are dismissed (G5).
 //!
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |
@@ -27,6 +27,9 @@ use std::ptr::{NonNull, null_mut};
 
 /// The most groups that are on their way.
 const SLOTS: usize = if cfg!(any(silvics_loom, silvics_shuttle)) { 2 } else { 64 };
+
+/// The most groups that are published before their writers are dismissed.
+const TOLD: usize = if cfg!(any(silvics_loom, silvics_shuttle)) { 2 } else { 8 };
 
 #[derive(Debug)]
 struct Slot {
@@ -62,16 +65,18 @@ impl Turns {
         }
     }
 
-    /// Gives a ticket to a group. The caller leads, and tickets are consecutive from 0 on. It waits
-    /// while too many groups are on their way.
-    pub(crate) fn enter(&self, ticket: u64, group: NonNull<()>) {
+    /// Gives a ticket to a group, and waits while too many groups are on their way.
+    ///
+    /// # Safety
+    /// The caller leads, tickets are consecutive from 0 on, and the group stays as P3 says.
+    pub(crate) unsafe fn enter(&self, ticket: u64, group: NonNull<()>) {
         self.wait_for((ticket + 1).saturating_sub(SLOTS as u64)); // P2
         self.slot(ticket).group.store(group.as_ptr(), Ordering::Relaxed);
     }
 
     /// Notes that the batches of a group are inserted. Calls `publish` with the groups that are to
     /// be published now, in their order, and then `tell` with each of them. (To tell a writer may
-    /// mean to wake it, and the groups behind it need not wait for that.)
+    /// mean to wake it, and the next few groups need not wait for that.)
     ///
     /// # Safety
     /// The ticket was given to a group, and this is the only call for it.
@@ -82,9 +87,9 @@ impl Turns {
         mut tell: impl FnMut(NonNull<()>),
     ) {
         loop {
-            let (mut published, mut count) = ([NonNull::dangling(); SLOTS], 0);
+            let (mut published, mut count) = ([NonNull::dangling(); TOLD], 0);
             // P1: if the other event of a ticket is to come, its thread publishes the group.
-            while count < SLOTS && self.is_second_event(ticket) {
+            while count < TOLD && self.is_second_event(ticket) {
                 let group = self.slot(ticket).group.load(Ordering::Relaxed);
                 let group = NonNull::new(group).expect("P2: a group has entered");
                 publish(group);
@@ -93,7 +98,7 @@ impl Turns {
                 self.published.store(ticket, Ordering::Release);
             }
             published[..count].iter().for_each(|group| tell(*group));
-            if count < SLOTS {
+            if count < TOLD {
                 return;
             }
         }

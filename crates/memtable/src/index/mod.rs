@@ -94,6 +94,9 @@ pub unsafe trait Index: Send + Sync + Sized + 'static {
     /// The name by which the command knows the index.
     const NAME: &'static str;
 
+    /// The entries that a cursor reads at once after a seek, and the most that it reads later.
+    const AHEAD: (usize, usize) = (4, 64);
+
     /// Makes an empty index.
     fn new(setup: &Setup) -> Result<Self, SetupError>;
 

@@ -87,6 +87,8 @@ unsafe fn scan<'t, O>(
 // SAFETY: a list returns entries that were inserted, and they lie in its arena.
 unsafe impl Index for SkipIndex {
     const NAME: &'static str = "skiplist";
+    /// Each further entry costs a miss.
+    const AHEAD: (usize, usize) = (2, 2);
 
     fn new(setup: &Setup) -> Result<Self, SetupError> {
         let arena = Arc::clone(&setup.arena);

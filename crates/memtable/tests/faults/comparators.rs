@@ -38,8 +38,20 @@ fn panics_at<I: Index>(mode: WriteMode, call: i64, bomb: bool) {
         store.write(thread, &mut first).unwrap();
     }
     fuse.set(call);
-    let start = Barrier::new(3);
+    let start = Barrier::new(4);
     std::thread::scope(|scope| {
+        // A table with a part of a batch must not be frozen.
+        scope.spawn(|| {
+            start.wait();
+            for _ in 0..20 {
+                let _ = store.buffer.switch();
+                match catch_unwind(AssertUnwindSafe(|| store.flush())) {
+                    Ok(flushed) => drop(flushed.unwrap()),
+                    Err(payload) => std::mem::forget(payload),
+                }
+                std::thread::yield_now();
+            }
+        });
         for thread in 0..3 {
             let (store, start) = (&store, &start);
             scope.spawn(move || {

@@ -116,11 +116,13 @@ fn the_least_limits_give_an_error_or_a_buffer() {
 
 #[test]
 fn a_limit_above_the_size_of_a_table_is_enough_for_small_writes() {
-    let mut options = options(WriteMode::Parallel, SyncPolicy::OnRequest, Arc::new(Bytewise));
-    options.table.limit = Some(512 << 10);
-    let (storage, known) = (Forgetful::new(), Arc::new(Known::default()));
-    let (store, _) = Store::<ByteIndex>::recover(&options, Arc::new(storage), &known).unwrap();
-    store.run(3, || std::thread::sleep(std::time::Duration::from_millis(50)));
-    assert!(store.buffer.failure().is_none(), "{:?}", store.buffer.failure());
-    store.check_live();
+    for mode in MODES {
+        let mut options = options(mode, SyncPolicy::OnRequest, Arc::new(Bytewise));
+        options.table.limit = Some(512 << 10);
+        let (storage, known) = (Forgetful::new(), Arc::new(Known::default()));
+        let (store, _) = Store::<ByteIndex>::recover(&options, Arc::new(storage), &known).unwrap();
+        store.run(3, || std::thread::sleep(std::time::Duration::from_millis(50)));
+        assert!(store.buffer.failure().is_none(), "{mode:?}: {:?}", store.buffer.failure());
+        store.check_live();
+    }
 }
