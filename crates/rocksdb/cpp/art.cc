@@ -22,7 +22,7 @@ namespace {
 
 struct ArtCalls {
   using Table = SilvicsArt;
-  static constexpr size_t kBackRun = 48;
+  static constexpr size_t kRun = 48, kBackRun = 48;
   static bool Insert(Table* table, char* entry) { return silvics_art_insert(table, entry); }
   static size_t Seek(const Table* table, const Target& target, bool descends, const char** run,
                      size_t room) {

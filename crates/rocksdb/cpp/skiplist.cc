@@ -31,7 +31,8 @@ namespace {
 
 struct ListCalls {
   using Table = SilvicsSkipList;
-  static constexpr size_t kBackRun = 4;  // each step back is a search, and may be in vain
+  // Each entry of a run costs a miss, and each step back a search, which may be in vain.
+  static constexpr size_t kRun = 2, kBackRun = 4;
   static bool Insert(Table* table, char* entry) { return silvics_skiplist_insert(table, entry); }
   static size_t Seek(const Table* table, const Target& target, bool descends, const char** run,
                      size_t room) {

@@ -5,7 +5,7 @@
 //   size_t Seek(const Table*, const char* internal_key, size_t size, bool descends, const char** run, size_t)
 //   size_t Follow(const Table*, const char* entry, bool descends, const char** run, size_t room)
 //   bool Contains(const Table*, const char* entry);  size_t Bytes(const Table*)
-//   void Drop(Table*);  kBackRun: the most entries of a run towards smaller keys
+//   void Drop(Table*);  kRun, kBackRun: the most entries of a run, and of one towards smaller keys
 #pragma once
 
 #include <algorithm>
@@ -47,7 +47,7 @@ class RunIterator final : public MemTableRep::Iterator {
   void SeekToLast() override { Begin(Target{}, true); }
 
  private:
-  static constexpr size_t kFirst = 2, kRun = 48;
+  static constexpr size_t kFirst = 2;
 
   // Callers that have a memtable key may leave the internal key empty.
   void Begin(const Slice& internal_key, const char* memtable_key, bool descends) {
@@ -66,7 +66,7 @@ class RunIterator final : public MemTableRep::Iterator {
     if (descends == descends_) {
       if (++at_ < len_) return;
       at_ = len_ - 1;
-      room_ = std::min(room_ * 6, descends ? Calls::kBackRun : kRun);
+      room_ = std::min(room_ * 6, descends ? Calls::kBackRun : Calls::kRun);
     } else {
       if (at_ > 0) {
         --at_;
@@ -82,7 +82,7 @@ class RunIterator final : public MemTableRep::Iterator {
   const typename Calls::Table* const table_;
   size_t at_ = 0, len_ = 0, room_ = kFirst;
   bool descends_ = false;
-  const char* run_[kRun];
+  const char* run_[std::max(Calls::kRun, Calls::kBackRun)];
 };
 
 template <class Calls>

@@ -129,7 +129,8 @@ fn fill<'l, O: Order>(
     {
         run[len] = MaybeUninit::new(at.entry().as_ptr().as_ptr().cast_const());
         len += 1;
-        if len < room {
+        // The entry behind a run is brought into the cache, for the reader's next step.
+        if len < room || !descends {
             position = if descends { list.prev(at) } else { list.next(at) };
         }
     }
