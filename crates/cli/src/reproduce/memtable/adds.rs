@@ -112,7 +112,7 @@ fn list(keys: u64) -> Result<[Evidence; 3], Error> {
 
 /// Threads write to a buffer.
 fn path(lab: &Lab, memtable: Memtable) -> Result<[Evidence; 2], Error> {
-    let (mode, threads, yields) = (WriteMode::Parallel, MANY, true);
+    let (mode, threads, yields) = (WriteMode::Pipelined, MANY, true);
     let fill = Fill { memtable, mode, threads, value_size: VALUE_BYTES, yields };
     let Sample { counts, .. } = fill.run(lab, &Crew::new(), 0)?;
     let stats = counts.stats;
@@ -138,7 +138,7 @@ fn path(lab: &Lab, memtable: Memtable) -> Result<[Evidence; 2], Error> {
 /// One thread, which never meets another one.
 fn alone(lab: &Lab, memtable: Memtable) -> Result<Evidence, Error> {
     let crew = Crew::new();
-    let samples = in_turns(2, Rounds::new(lab.plan.quick).rounds, |subject, round| {
+    let samples = in_turns(2, rounds(lab), |subject, round| {
         // A group of one is inserted as by one writer, except in the pipelined mode.
         let mode = [WriteMode::Serial, WriteMode::Pipelined][subject];
         let (threads, value_size, yields) = (1, VALUE_BYTES, true);
@@ -151,17 +151,24 @@ fn alone(lab: &Lab, memtable: Memtable) -> Result<Evidence, Error> {
     Ok(at_least(what, 0.98, "neutral", ratio(&samples[1], &samples[0])).with(&figures))
 }
 
-/// More threads than cores, beside fewer, and beside threads that block at once.
-fn together(lab: &Lab, memtable: Memtable) -> Result<[Evidence; 3], Error> {
-    const RUNS: [(usize, WriteMode, bool); 4] = [
-        (FEW, WriteMode::Parallel, true),
-        (MANY, WriteMode::Parallel, true),
-        (MANY, WriteMode::Parallel, false),
+/// The rounds of a comparison. A run takes seconds.
+fn rounds(lab: &Lab) -> u64 {
+    Rounds::new(lab.plan.quick).rounds / 2
+}
+
+/// More threads than cores, beside fewer, beside threads that block at once, and beside groups that
+/// do not overlap, as those of the source.
+fn together(lab: &Lab, memtable: Memtable) -> Result<[Evidence; 4], Error> {
+    const RUNS: [(usize, WriteMode, bool); 5] = [
+        (FEW, WriteMode::Pipelined, true),
+        (MANY, WriteMode::Pipelined, true),
+        (MANY, WriteMode::Pipelined, false),
         (MANY, WriteMode::Serial, true),
+        (MANY, WriteMode::Parallel, true),
     ];
     let crew = Crew::new();
     let mut switches: [Vec<Option<Switches>>; RUNS.len()] = Default::default();
-    let samples = in_turns(RUNS.len(), Rounds::new(lab.plan.quick).rounds, |subject, round| {
+    let samples = in_turns(RUNS.len(), rounds(lab), |subject, round| {
         let (threads, mode, yields) = RUNS[subject];
         let fill = Fill { memtable, mode, threads, value_size: VALUE_BYTES, yields };
         let sample = fill.run(lab, &crew, round)?;
@@ -179,11 +186,18 @@ fn together(lab: &Lab, memtable: Memtable) -> Result<[Evidence; 3], Error> {
     let many = at_least(what, 0.9, "more threads gain", ratio(&samples[1], &samples[0]));
     let what = format!("{name}, {MANY} threads: concurrent / plain");
     let gain = Evidence::faster(what, "always a gain", ratio(&samples[1], &samples[3]));
+    let what = format!("{name}, {MANY} threads: concurrent in one group at a time / plain");
+    let of_groups = Evidence::faster(what, "always a gain", ratio(&samples[4], &samples[3]));
     let what = format!("{name}, {MANY} threads: involuntary switches with yielding / without");
     let line = switched(what, &switches[1], &switches[2]);
     let speed = ratio(&samples[1], &samples[2]);
     let speed = format!("; speed with / without {:.2}", speed.median);
-    Ok([many.with(&rates([1, 0])), gain.with(&rates([1, 3])), line.with(&speed)])
+    Ok([
+        many.with(&rates([1, 0])),
+        gain.with(&rates([1, 3])),
+        of_groups.aside().with(&rates([4, 3])),
+        line.with(&speed),
+    ])
 }
 
 /// A line on involuntary switches.
