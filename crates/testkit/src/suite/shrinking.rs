@@ -9,7 +9,7 @@ use crate::memory::exact;
 use crate::reference::same_content;
 use crate::rng::Rng;
 use crate::{Outcome, Subject, size};
-use silvics::{Domain, Options, Pages, PinIndex};
+use silvics::{Options, Pages, PinIndex};
 use std::collections::BTreeMap;
 
 /// The bytes by which the arrays of a thread's magazines may grow meanwhile.
@@ -28,8 +28,7 @@ pub fn shrink<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
 }
 
 fn alone<I: Subject + ?Sized>(make: Make<I>, pages: Pages) -> Outcome {
-    // Tests that run beside this one would delay what a shared domain retires.
-    let options = Options { pages, domain: Some(Domain::new()), ..Options::default() };
+    let options = Options { pages, ..Options::default() };
     let mut index = make(&options)?;
     let keys = size::pick(60_000, 6_000, 20) as u64;
     let kept = keys / 8;
