@@ -17,12 +17,11 @@ use crate::key::Kind;
 use silvics::AllocError;
 use std::fmt;
 
-/// The greatest length of a user key in bytes: the longest that the byte index accepts, without the
-/// trailer of an internal key and room for its encoding.
+/// The greatest length of a user key in bytes. (The byte index itself takes up to 16 MiB.)
 pub const MAX_KEY_BYTES: usize = (512 << 10) - 16;
 
-/// The greatest length of a value in bytes.
-pub const MAX_VALUE_BYTES: usize = 1 << 30;
+/// The greatest length of a value in bytes: a batch has room for it and for the longest key.
+pub const MAX_VALUE_BYTES: usize = MAX_BATCH_BYTES - MAX_KEY_BYTES - 16;
 
 /// The greatest length of a batch in bytes.
 pub const MAX_BATCH_BYTES: usize = 1 << 30;

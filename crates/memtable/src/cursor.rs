@@ -94,6 +94,11 @@ impl<I: Index> TableCursor<I> {
         self.read(Start::Key(key), true);
     }
 
+    /// Leaves the cursor without an entry.
+    fn clear(&mut self) {
+        self.run.clear();
+    }
+
     /// Moves to the next entry. A cursor without an entry stays so.
     #[inline]
     pub fn next(&mut self) {
@@ -133,12 +138,14 @@ pub struct Cursor<I: Index> {
     backwards: bool,
     /// The table and the address of the version at which the cursor stands.
     current: Option<(usize, Entry<'static>)>,
+    /// The prefix of all keys at which it may stand.
+    prefix: Option<Box<[u8]>>,
 }
 
 impl<I: Index> Cursor<I> {
     pub(crate) fn new(tables: impl Iterator<Item = Arc<Table<I>>>, snapshot: Seqno) -> Self {
         let tables = tables.map(TableCursor::new).collect();
-        Self { tables, snapshot, backwards: false, current: None }
+        Self { tables, snapshot, backwards: false, current: None, prefix: None }
     }
 
     /// The sequence number whose state the cursor shows.
@@ -157,18 +164,21 @@ impl<I: Index> Cursor<I> {
 
     /// Moves to the first user key.
     pub fn first(&mut self) {
+        self.prefix = None;
         self.tables.iter_mut().for_each(TableCursor::first);
         self.settle(false);
     }
 
     /// Moves to the last user key.
     pub fn last(&mut self) {
+        self.prefix = None;
         self.tables.iter_mut().for_each(TableCursor::last);
         self.settle(true);
     }
 
     /// Moves to the first user key at or after a key.
     pub fn seek(&mut self, user: &[u8]) {
+        self.prefix = None;
         let key = InternalKey { user, trailer: u64::MAX };
         self.tables.iter_mut().for_each(|table| table.seek(key));
         self.settle(false);
@@ -176,9 +186,31 @@ impl<I: Index> Cursor<I> {
 
     /// Moves to the last user key at or before a key.
     pub fn seek_for_prev(&mut self, user: &[u8]) {
+        self.prefix = None;
         let key = InternalKey { user, trailer: 0 };
         self.tables.iter_mut().for_each(|table| table.seek_for_prev(key));
         self.settle(true);
+    }
+
+    /// Moves to the first user key that begins with a prefix. Until the next seek the cursor stands
+    /// at keys with this prefix only.
+    ///
+    /// Tables whose filter excludes the prefix are left out. They have a filter of prefixes if
+    /// [`TableOptions::bloom`](crate::TableOptions::bloom) and
+    /// [`TableOptions::prefix_of`](crate::TableOptions::prefix_of) are set, and then the prefix
+    /// must be one that `prefix_of` returns for such keys. The order must keep keys with the prefix
+    /// together and none of them before it, as the bytewise order does.
+    pub fn seek_prefix(&mut self, prefix: &[u8]) {
+        let key = InternalKey { user: prefix, trailer: u64::MAX };
+        for table in &mut self.tables {
+            if table.table().may_have_prefix(prefix) {
+                table.seek(key);
+            } else {
+                table.clear();
+            }
+        }
+        self.prefix = Some(prefix.into());
+        self.settle(false);
     }
 
     /// Moves to the next user key. A cursor without an entry stays so.
@@ -209,8 +241,17 @@ impl<I: Index> Cursor<I> {
         self.backwards = backwards;
         self.current = None;
         while let Some(nearest) = self.nearest(backwards) {
-            let user = self.entry_of(nearest).key().user;
+            let at = self.entry_of(nearest);
+            let user = at.key().user;
+            if self.prefix.as_ref().is_some_and(|prefix| !user.starts_with(prefix)) {
+                return;
+            }
             let newest = self.pass(user, backwards);
+            if self.tables[nearest].entry().is_some_and(|now| now.as_ptr() == at.as_ptr()) {
+                // A comparator that calls no key equal to itself: see `Comparator`.
+                let table = &mut self.tables[nearest];
+                if backwards { table.prev() } else { table.next() }
+            }
             let Some((table, entry)) = newest else { continue };
             let key = entry.key();
             if key.kind() == Some(Kind::Put) && self.cover(user) < key.seqno() {

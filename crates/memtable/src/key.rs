@@ -57,7 +57,7 @@ impl<'a> InternalKey<'a> {
     /// The key at which the versions of `user` begin that a snapshot sees.
     #[inline(always)]
     pub fn seek(user: &'a [u8], snapshot: Seqno) -> Self {
-        Self { user, trailer: pack(snapshot, u8::MAX) }
+        Self { user, trailer: pack(snapshot.min(MAX_SEQNO), u8::MAX) }
     }
 
     /// The sequence number.
@@ -90,10 +90,11 @@ pub enum ByteOrder {
 
 /// An order of user keys that is chosen at run time.
 ///
-/// It must be a total order of byte strings, the same in all calls. With another function, a table
-/// returns wrong entries or none, and that is all. A comparator may panic. If it panics while a
-/// batch is inserted, the buffer refuses writes from then on. From any other call the panic reaches
-/// the caller. Do not write to a buffer in its own comparator or storage: the call would deadlock.
+/// It must be a total order of byte strings, the same in all calls. With another function, calls
+/// return wrong entries or none, panic, or do not end; no memory is harmed. A comparator may panic.
+/// If it panics while a batch is inserted, the buffer refuses writes from then on. From any other
+/// call the panic reaches the caller. Do not write to a buffer in its own comparator or storage:
+/// the call would deadlock.
 pub trait Comparator: Send + Sync + 'static {
     /// Compares two user keys.
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering;

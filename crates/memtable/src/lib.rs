@@ -37,8 +37,8 @@
 //!   failed append or sync the buffer takes no more writes ([`Failure`]), and reads go on. Recovery
 //!   stops at the first hole, and [`log::Recovery`] reports it.
 //! * **Memory.** [`Table::bytes`] is O(1) and counts what the table holds from the system.
-//!   [`TableOptions::limit`] is a limit; at it, writes fail. Lookups write nothing that another
-//!   thread reads.
+//!   [`TableOptions::limit`] is a limit; at it, writes fail. Lookups write nothing that other
+//!   lookups or writers read; a pin of the domain is a word of its thread.
 //!
 //! # Which index
 //! | index | use it | bytes for an entry, beside its own |
@@ -54,8 +54,8 @@
 //!
 //! # No-reclaim domain
 //! RocksDB frees nothing before the memtable. [`SkipIndex`] does the same: nothing is ever
-//! replaced, and reads pin nothing. The other two copy blocks or leaves when they change, so their
-//! replaced nodes must be reclaimed, and reads pin the buffer's domain.
+//! replaced. The other two copy blocks or leaves when they change, so their replaced nodes must be
+//! reclaimed. A [`View`] pins the buffer's domain for the tables, whatever their index.
 //!
 //! # Files
 //! | module | content |

@@ -36,7 +36,7 @@ pub type PrefixOf = fn(&[u8]) -> Option<&[u8]>;
 pub struct BloomOptions {
     /// The bits of the filter.
     pub bits: usize,
-    /// The bits that are set for each key.
+    /// The bits that are set for each key: an even number up to 10. Others are rounded to one.
     pub probes: usize,
 }
 
@@ -59,7 +59,8 @@ pub struct TableOptions {
     /// The Bloom filter over whole user keys. `None` for no filter. Tables in other orders than the
     /// bytewise one and its reverse have none.
     pub bloom: Option<BloomOptions>,
-    /// The prefixes that the filter has, too.
+    /// The prefixes that the filter has, too, for
+    /// [`Cursor::seek_prefix`](crate::Cursor::seek_prefix).
     pub prefix_of: Option<PrefixOf>,
 }
 

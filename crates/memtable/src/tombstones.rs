@@ -5,7 +5,7 @@
 //! starts, and a balanced tree over it, as an interval tree: each part of the array has the
 //! greatest end and the greatest sequence number of its tombstones. A new tombstone makes a run of
 //! its own. Then runs of similar size are merged, as in a binary counter, so n tombstones are in at
-//! most log2(n) runs.
+//! most log2(n) runs, unless the table has no room for a merge.
 //! ```text
 //! covering(k, s): the greatest sequence number, at most s, of a tombstone with start ≤ k < end:
 //!                 in each run, descend into the halves whose greatest end is behind k, and whose
@@ -63,18 +63,20 @@ struct Runs(Vec<Run>);
 /// The tombstones of ranges in a table: see the [module](self).
 pub(crate) struct Tombstones {
     runs: AtomicPtr<Runs>,
-    /// All sets of runs that were ever published, the present one last.
+    /// All sets of runs that were ever published.
     kept: Mutex<Kept>,
     budget: Arc<Budget>,
 }
 
 #[derive(Default)]
 struct Kept {
-    // Boxed, because `runs` has the address of one.
-    #[expect(clippy::vec_box, reason = "readers have the addresses")]
-    sets: Vec<Box<Runs>>,
+    /// Boxes, as pointers because readers have references to what is in them.
+    sets: Vec<*mut Runs>,
     bytes: usize,
 }
+
+// SAFETY: the sets are owned, and what they have may be dropped on any thread.
+unsafe impl Send for Kept {}
 
 impl Tombstones {
     pub(crate) fn new(budget: Arc<Budget>) -> Self {
@@ -95,30 +97,44 @@ impl Tombstones {
         self.runs.load(Memory::Acquire).is_null()
     }
 
-    /// Adds a tombstone. The bytes of the sets that it makes are taken from the budget.
+    /// Adds a tombstone. The bytes of the set that it makes are taken from the budget. If there are
+    /// too few for a merge, the tombstone stays in a run of its own.
     pub(crate) fn add(
         &self,
         tombstone: Tombstone,
         comparator: &dyn Comparator,
     ) -> Result<(), AllocError> {
         let mut kept = self.kept.lock();
-        let mut runs = self.runs().to_vec();
         let strings = tombstone.start.len() + tombstone.end.len();
-        let mut merged = vec![tombstone];
-        while let Some(last) = runs.last().filter(|last| last.len() <= merged.len()) {
-            merged.extend(last.iter().map(|slot| slot.tombstone.clone()));
-            runs.pop();
+        let mut runs = self.runs().to_vec();
+        let merged = |runs: &[Run]| {
+            let sizes = runs.iter().rev().map(|run| run.len());
+            sizes.fold(
+                (0, 1),
+                |(of, sum), len| if len <= sum { (of + 1, sum + len) } else { (of, sum) },
+            )
+        };
+        let (mut taken, mut len) = merged(&runs);
+        let bytes = |taken: usize, len: usize| {
+            let words = len * size_of::<Slot>() + (runs.len() - taken + 1) * size_of::<Run>();
+            strings + words + size_of::<Runs>()
+        };
+        if taken > 0 && self.budget.left() < bytes(taken, len) {
+            (taken, len) = (0, 1);
+        }
+        let bytes = bytes(taken, len);
+        self.budget.take(bytes)?;
+        let mut merged = Vec::with_capacity(len);
+        merged.push(tombstone);
+        for run in runs.drain(runs.len() - taken..) {
+            merged.extend(run.iter().map(|slot| slot.tombstone.clone()));
         }
         merged.sort_by(|a, b| comparator.compare(&a.start, &b.start).then(a.seqno.cmp(&b.seqno)));
-        let words = merged.len() * size_of::<Slot>() + (runs.len() + 1) * size_of::<Run>();
-        let bytes = strings + words + size_of::<Runs>();
         runs.push(run_of(merged, comparator));
-        self.budget.take(bytes)?;
         kept.bytes += bytes;
-        let mut set = Box::new(Runs(runs));
-        let at = std::ptr::from_mut::<Runs>(&mut set);
+        let set = Box::into_raw(Box::new(Runs(runs)));
         kept.sets.push(set);
-        self.runs.store(at, Memory::Release); // R1
+        self.runs.store(set, Memory::Release); // R1
         Ok(())
     }
 
@@ -153,7 +169,12 @@ impl Tombstones {
 
 impl Drop for Tombstones {
     fn drop(&mut self) {
-        self.budget.give(self.kept.lock().bytes);
+        let mut kept = self.kept.lock();
+        for set in kept.sets.drain(..) {
+            // SAFETY: R1: each set was made by a box, and nobody reads it any more.
+            drop(unsafe { Box::from_raw(set) });
+        }
+        self.budget.give(kept.bytes);
     }
 }
 

@@ -58,10 +58,12 @@ unsafe impl Index for PointerIndex {
             (Start::Beyond(entry), false) => list.seek(entry.key()).and_then(|at| list.next(at)),
             (Start::Beyond(entry), true) => list.seek_before(entry.key()),
         };
-        for _ in 0..count {
+        for left in (0..count).rev() {
             let Some(here) = at else { return };
             to.push(here.entry());
-            at = if backwards { list.prev(here) } else { list.next(here) };
+            if left > 0 {
+                at = if backwards { list.prev(here) } else { list.next(here) };
+            }
         }
     }
 

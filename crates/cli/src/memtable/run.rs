@@ -17,8 +17,10 @@ use silvics_pool::ArenaStats;
 use silvics_workload::Share;
 use std::sync::Arc;
 
-/// The operations of a write in the fill before a run.
+/// The operations of a write in the fill before a run, unless their values are long.
 const FILL_BATCH: usize = 64;
+/// The bytes from which on such a write takes no further operation.
+const FILL_BYTES: usize = 1 << 20;
 
 /// The settings of a run.
 #[derive(Clone, Copy)]
@@ -130,8 +132,8 @@ impl Job<'_> {
 
     fn failed(&self, name: &str, error: &WriteError) -> Error {
         let remedy = match self.log {
-            Log::None => "lower --num or --value-size, or free memory",
-            Log::Folder { .. } => "free memory and room for the log, or lower --num",
+            Log::None => "lower --num, --batch or --value-size, or free memory",
+            Log::Folder { .. } => "free memory and room for the log, or lower --num or --batch",
         };
         Error::value("--memtable", format!("`{name}` could not write ({error}): {remedy}"))
     }
@@ -235,6 +237,9 @@ fn fill<I: Index>(buffer: &WriteBuffer<I>, job: &Job<'_>) -> Result<(), Error> {
         loop {
             for number in numbers.by_ref().take(FILL_BATCH) {
                 batch.put(key.of(number), value.of(number))?;
+                if batch.bytes().len() >= FILL_BYTES {
+                    break;
+                }
             }
             if batch.is_empty() {
                 return Ok(Tally::default());

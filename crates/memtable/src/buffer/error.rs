@@ -2,7 +2,7 @@
 
 use crate::batch::BatchError;
 use crate::index::SetupError;
-use crate::log::LogError;
+use crate::log::{LogError, Recovery};
 use silvics::AllocError;
 use std::fmt;
 use std::sync::Arc;
@@ -135,6 +135,8 @@ pub enum OpenError {
     Table(SetupError),
     /// A log could not be read or made.
     Log(LogError),
+    /// Logs with records do not continue those before them. Nothing was changed.
+    LeftOut(Box<Recovery>),
 }
 
 impl fmt::Display for OpenError {
@@ -143,6 +145,17 @@ impl fmt::Display for OpenError {
             Self::Option { name, problem } => write!(f, "`{name}` is {problem}"),
             Self::Table(error) => error.fmt(f),
             Self::Log(error) => error.fmt(f),
+            Self::LeftOut(recovery) => {
+                if let Some(stopped) = &recovery.stopped {
+                    write!(f, "{stopped}; ")?;
+                }
+                write!(
+                    f,
+                    "the logs {:?} do not continue those before them, and have {} bytes of records: \
+                     restore the log before them, or lose them by `drop_left_out`",
+                    recovery.left_out, recovery.left_out_bytes
+                )
+            }
         }
     }
 }

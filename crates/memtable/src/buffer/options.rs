@@ -52,6 +52,9 @@ pub struct BufferOptions {
     pub adaptive_yield: bool,
     /// The writes after which a log is synced.
     pub sync: SyncPolicy,
+    /// Whether recovery may remove logs with records that do not continue those before them,
+    /// because one of these is damaged or missing.
+    pub drop_left_out: bool,
 }
 
 impl BufferOptions {
@@ -67,6 +70,7 @@ impl BufferOptions {
             mode: WriteMode::default(),
             adaptive_yield: true,
             sync: SyncPolicy::default(),
+            drop_left_out: false,
         }
     }
 

@@ -53,8 +53,11 @@ impl<I: Index> WriteBuffer<I> {
     /// A storage without logs gives an empty buffer.
     ///
     /// All records up to the first hole are in the buffer and durable. [`Recovery`] reports where
-    /// it stopped. Full tables are frozen, and there may be more of them than `max_frozen`: flush
-    /// them. The limit of tables does not hold for those that recovery fills.
+    /// it stopped. Whole logs behind a hole have synced records, since no crash makes such a hole:
+    /// a log was damaged or is missing. Then the call fails and changes nothing, unless
+    /// [`BufferOptions::drop_left_out`] lets it remove these logs. Full tables are frozen, and
+    /// there may be more of them than `max_frozen`: flush them. The limit of tables does not hold
+    /// for those that recovery fills.
     pub fn recover(
         options: BufferOptions,
         storage: Arc<dyn LogStorage>,
@@ -68,6 +71,9 @@ impl<I: Index> WriteBuffer<I> {
             RecoveryError::Log(error) => OpenError::Log(error),
             RecoveryError::Apply { error, .. } => OpenError::Table(error),
         })?;
+        if recovery.left_out_bytes > 0 && !options.drop_left_out {
+            return Err(OpenError::LeftOut(Box::new(recovery)));
+        }
         let (number, next) = (recovery.next_number, recovery.last_seqno + 1);
         let log = LogWriter::create(&*storage, number, next, name)?;
         // Logs that were left out do not continue the others. They go first: without the logs

@@ -66,3 +66,42 @@ fn a_small_table_is_full_only_with_an_entry() {
     }
     assert!(matches!(buffer.put(b"5", b""), Err(WriteError::Stalled { frozen: 3 })));
 }
+
+/// A cursor that seeks a prefix stays at its keys, in both directions, and leaves tables out by
+/// their filter.
+#[test]
+fn a_prefix_is_scanned_alone() {
+    let mut options = BufferOptions::default();
+    options.table.bloom = Some(crate::table::BloomOptions { bits: 1 << 12, probes: 6 });
+    options.table.prefix_of = Some(|key| key.get(..2));
+    let buffer: WriteBuffer<SkipIndex> = WriteBuffer::new(options).unwrap();
+    for (key, value) in [("aa1", "x"), ("ab1", "1"), ("ab2", "2"), ("b", "y")] {
+        buffer.put(key.as_bytes(), value.as_bytes()).unwrap();
+    }
+    buffer.switch().unwrap();
+    for (key, value) in [("aa2", "z"), ("ab1", "3"), ("ac", "x")] {
+        buffer.put(key.as_bytes(), value.as_bytes()).unwrap();
+    }
+    buffer.delete(b"ab2").unwrap();
+    buffer.put(b"ab3", b"4").unwrap();
+    let mut cursor = buffer.cursor();
+    let keys = |cursor: &mut Cursor<SkipIndex>, step: fn(&mut Cursor<SkipIndex>)| {
+        let mut keys = Vec::new();
+        while let Some((key, value)) = cursor.entry() {
+            keys.push((key.to_vec(), value.to_vec()));
+            step(cursor);
+        }
+        keys
+    };
+    let pair = |key: &[u8], value: &[u8]| (key.to_vec(), value.to_vec());
+    cursor.seek_prefix(b"ab");
+    assert_eq!(keys(&mut cursor, Cursor::next), [pair(b"ab1", b"3"), pair(b"ab3", b"4")]);
+    cursor.seek_prefix(b"ab");
+    cursor.next();
+    assert_eq!(keys(&mut cursor, Cursor::prev), [pair(b"ab3", b"4"), pair(b"ab1", b"3")]);
+    cursor.seek_prefix(b"zz");
+    assert!(cursor.entry().is_none());
+    assert!(!buffer.active().may_have_prefix(b"zz"), "the filter excludes it");
+    cursor.seek(b"ab1");
+    assert_eq!(keys(&mut cursor, Cursor::next).len(), 4, "a seek ends the bound");
+}

@@ -202,6 +202,12 @@ impl<I: Index> WriteBuffer<I> {
                 self.queue.hand_over(members);
             }
         }
+        if members.count == 1 {
+            Self::insert_of(&group, writer);
+            // SAFETY: G5: nobody else has the only batch, which is inserted now.
+            unsafe { self.conclude(at) };
+            return self.queue.wait_done(writer);
+        }
         for member in members.iter().skip(1) {
             member.launch(at.as_ptr().cast());
         }
@@ -259,6 +265,7 @@ impl<I: Index> WriteBuffer<I> {
     /// # Safety
     /// G5: this number of batches of the group was inserted and is not lowered yet.
     unsafe fn finish(&self, group: NonNull<Group<I>>, inserted: usize) {
+        let at = group;
         let group = group.as_ptr();
         if planted(Canary::SequencePublishedEarly) {
             // SAFETY: G5: the group stays until `remaining` is lowered.
@@ -266,9 +273,19 @@ impl<I: Index> WriteBuffer<I> {
         }
         // SAFETY: G5: it is lowered here.
         let before = unsafe { (*group).remaining.fetch_sub(inserted, Ordering::AcqRel) };
-        if before != inserted {
-            return;
+        if before == inserted {
+            // SAFETY: G5: this thread has lowered it to 0.
+            unsafe { self.conclude(at) };
         }
+    }
+
+    /// Completes a group whose batches are inserted, or notes that it waits for its turn.
+    ///
+    /// # Safety
+    /// G5: this thread alone has found that all batches are inserted. The group may be gone when
+    /// the call returns.
+    unsafe fn conclude(&self, group: NonNull<Group<I>>) {
+        let group = group.as_ptr();
         // SAFETY: G5: the leader waits until this thread has completed the group, or the thread
         // that publishes it in its turn.
         let (members, last, ticket, failure) = unsafe {
@@ -276,7 +293,10 @@ impl<I: Index> WriteBuffer<I> {
             ((*group).members, (*group).last, (*group).ticket, failure.cloned())
         };
         let Some(ticket) = ticket else { return self.complete(members, failure, last) };
-        // SAFETY: the ticket is that of the group, whose last batch this thread has counted.
+        if planted(Canary::SequencePublishedEarly) {
+            self.publish(last);
+        }
+        // SAFETY: the ticket is that of the group, and this is the one call for it.
         unsafe {
             // SAFETY: P3: the groups have entered, it is their turn, and they stay until told.
             let publish = |group: NonNull<()>| self.take_turn(group.cast().as_ref());

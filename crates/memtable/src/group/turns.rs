@@ -16,6 +16,8 @@
 //! | word | site | ordering | pairs with | why |
 //! |---|---|---|---|---|
 //! | `events` | `fetch_add` | `AcqRel` | itself | the second thread sees the batches of the group, its `group`, and all publications before |
+//! | `events` | load | Acquire | `fetch_add` | the same, if the publication came first |
+//! | `events` | store | Relaxed | – | both events have come; who uses the slot next comes behind `published` |
 //! | `group` | all | Relaxed | – | ordered by `events` |
 //! | `published` | store | Release | load | a slot is free, and the entries of all groups up to it are inserted |
 //! | `published` | load | Acquire | store | the leader that reuses a slot, or switches tables, comes behind |
@@ -82,14 +84,15 @@ impl Turns {
     /// The ticket was given to a group, and this is the only call for it.
     pub(crate) unsafe fn inserted(
         &self,
-        mut ticket: u64,
+        own: u64,
         mut publish: impl FnMut(NonNull<()>),
         mut tell: impl FnMut(NonNull<()>),
     ) {
+        let mut ticket = own;
         loop {
             let (mut published, mut count) = ([NonNull::dangling(); TOLD], 0);
             // P1: if the other event of a ticket is to come, its thread publishes the group.
-            while count < TOLD && self.is_second_event(ticket) {
+            while count < TOLD && self.is_second(ticket, ticket == own) {
                 let group = self.slot(ticket).group.load(Ordering::Relaxed);
                 let group = NonNull::new(group).expect("P2: a group has entered");
                 publish(group);
@@ -104,7 +107,16 @@ impl Turns {
         }
     }
 
-    fn is_second_event(&self, ticket: u64) -> bool {
-        !self.slot(ticket).events.fetch_add(1, Ordering::AcqRel).is_multiple_of(2)
+    /// Notes an event of a ticket: that the group is inserted, or that the one before it was
+    /// published. Returns whether the other event has come before.
+    fn is_second(&self, ticket: u64, inserted: bool) -> bool {
+        let events = &self.slot(ticket).events;
+        let before = events.load(Ordering::Acquire);
+        if inserted && !before.is_multiple_of(2) {
+            // The usual case. No other thread uses the slot any more (P1), so this needs no RMW.
+            events.store(before + 1, Ordering::Relaxed);
+            return true;
+        }
+        !events.fetch_add(1, Ordering::AcqRel).is_multiple_of(2)
     }
 }

@@ -232,7 +232,7 @@ impl fmt::Display for HeaderError {
             Self::Damaged { stored, computed } => write!(
                 f,
                 "the header has the checksum {computed:#010x} instead of {stored:#010x}, so it is \
-                 damaged: restore the file, or move it away and lose its records"
+                 damaged: restore the file, or move it away and lose its records and those of later logs"
             ),
             Self::Invalid { field } => write!(
                 f,

@@ -76,9 +76,9 @@
 //!
 //! *Recovered records stay.* After a crash of the process alone, recovery reads bytes that the
 //! system has not written to the medium yet. If the power fails after log 7 was begun behind them,
-//! log 7 would be behind a hole. So recovery syncs each log that it has applied. One case is left:
-//! if a sync failed before that crash, the system may still have pages that it never writes, and
-//! report success to recovery. Restart the machine after a failed sync, not the process alone.
+//! log 7 would be behind a hole. So recovery makes each log that it has applied durable
+//! ([`LogStorage::sync`]), also if a sync failed before that crash and the system has dropped
+//! pages.
 //!
 //! # Checked by
 //!

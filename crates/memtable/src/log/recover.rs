@@ -25,7 +25,7 @@ pub struct Recovery {
     pub logs: Vec<u64>,
     /// The numbers of the logs that were left out, because they do not continue what is applied.
     pub left_out: Vec<u64>,
-    /// The length of the logs left out in bytes.
+    /// The bytes behind the headers of the logs that were left out: 0 if these have no records.
     pub left_out_bytes: u64,
     /// The number for the next log.
     pub next_number: u64,
@@ -118,7 +118,7 @@ fn recover_log<E>(
         let reason = StopReason::Gap { wanted, found: first };
         recovery.stopped.get_or_insert(Stopped { log, offset: 0, bytes: len, reason });
         recovery.left_out.push(log);
-        recovery.left_out_bytes += len;
+        recovery.left_out_bytes += len - reader.offset();
         return Ok(false);
     }
     let begin = reader.offset();

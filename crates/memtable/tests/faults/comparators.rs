@@ -155,3 +155,32 @@ fn a_comparator_that_answers_at_random_harms_no_memory() {
         within(120, "ord", move || at_random::<OrdIndex>(mode));
     }
 }
+
+/// Each key is before every key, also before itself.
+struct Less;
+
+impl Comparator for Less {
+    fn compare(&self, _: &[u8], _: &[u8]) -> Ordering {
+        Ordering::Less
+    }
+    fn name(&self) -> &'static str {
+        "less"
+    }
+}
+
+/// Story: a cursor stood still at a key that was not equal to itself.
+#[test]
+fn a_key_that_is_not_equal_to_itself_does_not_stop_a_cursor() {
+    within(60, "a cursor", || {
+        let options = BufferOptions::ordered_by(Arc::new(Less));
+        let buffer = WriteBuffer::<SkipIndex>::new(options).unwrap();
+        for key in [b"a", b"b"] {
+            buffer.put(key, b"").unwrap();
+        }
+        let mut cursor = buffer.cursor();
+        cursor.first();
+        while cursor.entry().is_some() {
+            cursor.next();
+        }
+    });
+}

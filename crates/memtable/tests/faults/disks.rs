@@ -2,7 +2,8 @@
 
 use silvics_memtable::log::RecoveryError;
 use silvics_memtable::{
-    BufferOptions, ByteIndex, LogFolder, LogStorage, SyncPolicy, WriteBuffer, WriteError,
+    BufferOptions, ByteIndex, LogFolder, LogStorage, SyncPolicy, WriteBatch, WriteBuffer,
+    WriteError, WriteOptions,
 };
 use std::path::Path;
 use std::process::Command;
@@ -120,4 +121,52 @@ fn a_log_that_cannot_be_read_is_named() {
     let read = silvics_memtable::log::recover_logs(&logs, "x", |_| Ok::<(), String>(()));
     assert!(matches!(read, Err(RecoveryError::Log(_))));
     assert_eq!(logs.numbers().unwrap(), [1, 2]);
+}
+
+/// Two logs with synced writes, of which the first one is damaged: the second one stays, unless the
+/// caller wants to lose it.
+#[test]
+fn logs_behind_a_damaged_one_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = |drop_left_out| {
+        let storage = Arc::new(LogFolder::open(folder.path()).unwrap());
+        let options = BufferOptions { drop_left_out, ..BufferOptions::default() };
+        WriteBuffer::<ByteIndex>::recover(options, storage)
+    };
+    let (buffer, _) = open(false).unwrap();
+    let sync = WriteOptions { sync: true };
+    let write = |buffer: &WriteBuffer, key: &[u8]| {
+        let mut batch = WriteBatch::new();
+        batch.put(key, b"value").unwrap();
+        buffer.write(&batch, sync).unwrap();
+    };
+    write(&buffer, b"first");
+    write(&buffer, b"second");
+    buffer.switch().unwrap();
+    write(&buffer, b"third");
+    drop(buffer);
+    let logs = LogFolder::open(folder.path()).unwrap();
+    let intact = std::fs::read(logs.file(1)).unwrap();
+    let mut damaged = intact.clone();
+    *damaged.last_mut().unwrap() ^= 1;
+    std::fs::write(logs.file(1), damaged).unwrap();
+    for _ in 0..2 {
+        let error = open(false).unwrap_err().to_string();
+        assert!(error.contains("the logs [2] do not continue those before them"), "{error}");
+        assert!(error.contains("drop_left_out"), "{error}");
+    }
+    // The log is restored: nothing was lost.
+    let copy = tempfile::tempdir().unwrap();
+    for log in logs.numbers().unwrap() {
+        let file = logs.file(log);
+        std::fs::copy(&file, copy.path().join(file.file_name().unwrap())).unwrap();
+    }
+    let restored = LogFolder::open(copy.path()).unwrap();
+    std::fs::write(restored.file(1), intact).unwrap();
+    let (buffer, _) =
+        WriteBuffer::<ByteIndex>::recover(BufferOptions::default(), Arc::new(restored)).unwrap();
+    assert!([&b"first"[..], b"second", b"third"].iter().all(|key| buffer.get(key).is_some()));
+    let (buffer, recovery) = open(true).unwrap();
+    assert_eq!((recovery.left_out, buffer.get(b"first").is_some()), (vec![2], true));
+    assert_eq!((buffer.get(b"second"), buffer.get(b"third")), (None, None));
 }
