@@ -48,6 +48,7 @@ class RunIterator final : public MemTableRep::Iterator {
 
  private:
   static constexpr size_t kFirst = 2;
+  static_assert(kFirst <= std::min(Calls::kRun, Calls::kBackRun), "a run fits into run_");
 
   // Callers that have a memtable key may leave the internal key empty.
   void Begin(const Slice& internal_key, const char* memtable_key, bool descends) {

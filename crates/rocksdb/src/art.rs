@@ -69,7 +69,8 @@ fn fill<const REVERSE: bool>(
 ) -> usize {
     let mut len = 0;
     let is_long = run.len() > FEW;
-    for (entry, place) in entries.zip(run) {
+    // The run comes first: when it is full, no further entry is sought.
+    for (place, entry) in run.iter_mut().zip(entries) {
         if is_long {
             prefetch(entry.address().as_ptr());
         }
