@@ -133,7 +133,7 @@ fn tables_and_csv() {
     let table = run(&args);
     let text = stdout(&table);
     assert!(text.contains("readrandom, 2 threads, batches of 1, values of 100 bytes"), "{text}");
-    assert!(text.contains("| skiplist | parallel |"), "{text}");
+    assert!(text.contains("| skiplist | pipelined |"), "{text}");
     assert!(text.contains("adaptive yield off"), "{text}");
     assert!(text.contains("All answers and contents were checked."), "{text}");
     let csv = stdout(&run(&[&args[..], &["--format", "csv"]].concat()));
