@@ -5,21 +5,13 @@
 
 /// Returns the number for this build.
 pub const fn pick(release: usize, debug: usize, miri: usize) -> usize {
-    // A halved power of two is still a power of two.
-    let halved = whole(release, debug, miri) >> HALVINGS;
-    if halved < miri { miri } else { halved }
-}
-
-/// Returns the number for this build, which is never halved: for amounts of which a half would show
-/// something else.
-pub const fn whole(release: usize, debug: usize, miri: usize) -> usize {
     if cfg!(miri) {
-        miri
-    } else if cfg!(debug_assertions) {
-        debug
-    } else {
-        release
+        return miri;
     }
+    let full = if cfg!(debug_assertions) { debug } else { release };
+    // A halved power of two is still a power of two.
+    let halved = full >> HALVINGS;
+    if halved < miri { miri } else { halved }
 }
 
 const HALVINGS: u32 = match option_env!("SILVICS_HALVINGS") {
