@@ -59,6 +59,11 @@ fn all_our_indexes_are_recorded_and_checked() {
         })
         .collect();
     names.sort();
+    // Write buffers: four memtables in four modes.
+    let buffers: Vec<String> = names.extract_if(.., |name| name.starts_with("memtable:")).collect();
+    assert_eq!(buffers.len(), 16, "{buffers:?}");
+    assert!(buffers.iter().all(|name| name.ends_with(" own bytes")), "{buffers:?}");
+    assert!(buffers.contains(&"memtable:art:pipelined own bytes".to_owned()), "{buffers:?}");
     let catalogue = run(&["list", "--format", "json"]);
     let catalogue: Value = serde_json::from_slice(&catalogue.stdout).unwrap();
     let strings = |list: &Value| -> Vec<String> {
