@@ -13,6 +13,7 @@
 //! A varint has seven bits in each byte, the lowest first; the top bit says that another byte
 //! follows. Every number has one form, the shortest: equal operations have equal bytes.
 
+use crate::entry::{VARINT, varint_len};
 use crate::key::Kind;
 use silvics::AllocError;
 use std::fmt;
@@ -25,9 +26,6 @@ pub const MAX_VALUE_BYTES: usize = MAX_BATCH_BYTES - MAX_KEY_BYTES - 16;
 
 /// The greatest length of a batch in bytes.
 pub const MAX_BATCH_BYTES: usize = 1 << 30;
-
-/// The most bytes of a varint of 32 bits.
-const VARINT_BYTES: usize = 5;
 
 /// One operation of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,8 +116,9 @@ impl WriteBatch {
     pub fn push(&mut self, op: Op<'_>) -> Result<(), BatchError> {
         let (kind, first, second) = op.parts();
         check(kind, first, second)?;
-        let mut more = 1 + varint_len(first.len()) + first.len();
-        more += second.map_or(0, |second| varint_len(second.len()) + second.len());
+        // Lengths are checked: at most 2^30.
+        let string = |string: &[u8]| varint_len(string.len() as u32) + string.len();
+        let more = 1 + string(first) + second.map_or(0, string);
         if more > MAX_BATCH_BYTES - self.bytes.len() {
             let bytes = self.bytes.len() + more;
             return Err(BatchError::BatchLength { bytes, limit: MAX_BATCH_BYTES });
@@ -289,11 +288,6 @@ fn check(kind: Kind, first: &[u8], second: Option<&[u8]>) -> Result<(), BatchErr
     Ok(())
 }
 
-fn varint_len(number: usize) -> usize {
-    // Lengths are checked: at most 2^30.
-    ((usize::BITS - (number | 1).leading_zeros()) as usize).div_ceil(7)
-}
-
 /// Appends the length of `string` as a varint, then `string`. The list has room for both.
 #[inline]
 fn push_string(list: &mut Vec<u8>, string: &[u8]) {
@@ -331,7 +325,7 @@ fn split_string<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], ParseReason> {
 #[inline]
 fn split_varint(rest: &mut &[u8]) -> Result<u32, ParseReason> {
     let mut number = 0_u64;
-    for (at, &byte) in rest.iter().take(VARINT_BYTES).enumerate() {
+    for (at, &byte) in rest.iter().take(VARINT).enumerate() {
         number |= u64::from(byte & 0x7F) << (7 * at);
         if byte < 0x80 {
             // A last byte of zero could be left out.
@@ -342,7 +336,7 @@ fn split_varint(rest: &mut &[u8]) -> Result<u32, ParseReason> {
             return u32::try_from(number).map_err(|_| ParseReason::Varint);
         }
     }
-    Err(if rest.len() < VARINT_BYTES { ParseReason::Short } else { ParseReason::Varint })
+    Err(if rest.len() < VARINT { ParseReason::Short } else { ParseReason::Varint })
 }
 
 /// The reason why an operation was not added to a batch.

@@ -21,7 +21,7 @@ use std::slice;
 pub(crate) const TRAILER: usize = 8;
 
 /// The most bytes of a varint32.
-const VARINT: usize = 5;
+pub(crate) const VARINT: usize = 5;
 
 /// An entry of a table: see the [module](self).
 #[derive(Clone, Copy)]
@@ -133,7 +133,7 @@ unsafe fn read_long_varint(mut at: *const u8) -> (u32, *const u8) {
 
 /// The bytes of a varint32.
 #[inline(always)]
-fn varint_len(value: u32) -> usize {
+pub(crate) fn varint_len(value: u32) -> usize {
     (38 - (value | 1).leading_zeros() as usize) / 7
 }
 

@@ -10,8 +10,8 @@
 #include "rocksdb/memtablerep.h"
 #include "rocksdb/version.h"
 
-#if ROCKSDB_MAJOR != 7
-#error "internal.h has the private classes of RocksDB 7: compare memory/allocator.h, db/lookup_key.h, db/memtable.h and db/dbformat.h of the other version with it"
+#if ROCKSDB_MAJOR != 7 || ROCKSDB_MINOR != 8
+#error "internal.h has the private classes of RocksDB 7.8: compare memory/allocator.h, db/lookup_key.h, db/memtable.h and db/dbformat.h of the other version with it"
 #endif
 
 namespace ROCKSDB_NAMESPACE {

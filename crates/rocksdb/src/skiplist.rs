@@ -119,21 +119,15 @@ impl<F: Fn(Entry<'_>, Entry<'_>) -> Ordering + Send + Sync> Sought for ByFunctio
 #[inline(always)]
 fn fill<'l, O: Order>(
     list: &'l InlineSkipList<O, Memory>,
-    mut position: Option<Position<'l>>,
+    position: Option<Position<'l>>,
     descends: bool,
     run: &mut Run,
 ) -> usize {
     let (mut len, room) = (0, run.len());
-    while let Some(at) = position
-        && len < room
-    {
+    list.visit(position, descends, room, |at| {
         run[len] = MaybeUninit::new(at.entry().as_ptr().as_ptr().cast_const());
         len += 1;
-        // The entry behind a run is brought into the cache, for the reader's next step.
-        if len < room || !descends {
-            position = if descends { list.prev(at) } else { list.next(at) };
-        }
-    }
+    });
     len
 }
 

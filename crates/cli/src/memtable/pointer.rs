@@ -49,7 +49,7 @@ unsafe impl Index for PointerIndex {
         _: &Guard,
     ) {
         let list = &self.0;
-        let mut at = match (from, backwards) {
+        let at = match (from, backwards) {
             (Start::End, false) => list.first(),
             (Start::End, true) => list.last(),
             (Start::Key(key), false) => list.seek(key),
@@ -58,13 +58,7 @@ unsafe impl Index for PointerIndex {
             (Start::Beyond(entry), false) => list.seek(entry.key()).and_then(|at| list.next(at)),
             (Start::Beyond(entry), true) => list.seek_before(entry.key()),
         };
-        for left in (0..count).rev() {
-            let Some(here) = at else { return };
-            to.push(here.entry());
-            if left > 0 {
-                at = if backwards { list.prev(here) } else { list.next(here) };
-            }
-        }
+        list.visit(at, backwards, count, |here| to.push(here.entry()));
     }
 
     fn bytes(&self) -> usize {

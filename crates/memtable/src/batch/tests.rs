@@ -106,7 +106,7 @@ fn lengths_have_one_form() {
     for (number, len) in [(0, 1), (1, 1), (127, 1), (128, 2), (16_383, 2), (16_384, 3)] {
         assert_eq!(varint_len(number), len, "{number}");
     }
-    assert_eq!((varint_len(MAX_VALUE_BYTES), varint_len(u32::MAX as usize)), (5, 5));
+    assert_eq!((varint_len(MAX_VALUE_BYTES as u32), varint_len(u32::MAX)), (5, 5));
     let reason = |bytes| WriteBatch::parse(1, bytes).unwrap_err().reason;
     assert_eq!(reason(b"\x00\x80\x00"), ParseReason::Varint); // two bytes for 0
     assert_eq!(reason(b"\x00\xFF\xFF\xFF\xFF\x1F"), ParseReason::Varint); // 33 bits

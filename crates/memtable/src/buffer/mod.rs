@@ -44,7 +44,7 @@
 //! | `tables` | load | Acquire | swap | they are initialised |
 //! | `pending` | add by a leader, sub by a writer | Relaxed / Release | load | the leader that switches sees the inserted entries |
 //! | `pending` | load before a switch | Acquire | sub | the entries of all pending batches are inserted |
-//! | `broken` | all | Relaxed | – | ordered by the turns of groups (`group/turns.rs`) |
+//! | `broken`, `refused` | all | Relaxed | – | ordered by the turns of groups (`group/turns.rs`) |
 //! | counts | all | Relaxed | – | statistics |
 //!
 //! # Linearization points

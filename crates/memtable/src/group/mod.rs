@@ -56,16 +56,19 @@
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |
 //! |---|---|---|---|---|
-//! | `newest` | CAS of `push` | `AcqRel` / Relaxed | `collect`, `hand_over` | publishes the writer; the pushes form a release sequence. Who finds null sees the state of the leader before |
+//! | `newest` | CAS of `push` | `AcqRel` / Relaxed | itself, `collect`, `hand_over` | see O1 |
 //! | `newest` | load of `collect` | Acquire | `push` | the writers are initialised |
-//! | `newest` | CAS of `hand_over` to null | Release / Acquire | `push` | hands the leader's state over; else there are new writers to read |
-//! | `state` | `set`, `set_if_awake` | Release | `load` | publishes the fields that the setter wrote: number, group, outcome, the lead |
+//! | `newest` | CAS of `hand_over` to null | Release / Acquire | `push` | see O1; else there are writers to read |
+//! | `state` | `set`, `set_if_awake` | Release | `load` | publishes number, group, outcome, the lead |
 //! | `state` | `load` | Acquire | `set` | the waiter reads them |
 //! | `state` | CAS to `BLOCKED` | `AcqRel` / Acquire | `set` | publishes the thread to be woken |
 //! | `older`, `newer` | all | Relaxed | – | ordered by `newest` or by the lead |
 //! | `claimed` | swap | Relaxed | – | decides who inserts; the batch is published by `state`, and its insertion by `remaining` |
 //! | `remaining` | `fetch_sub` | `AcqRel` | itself | all insertions come before the sequence number is published |
 //! | `credit` | all | Relaxed | – | a heuristic |
+//!
+//! O1: a push publishes the writer, and pushes form a release sequence, so a leader sees all
+//! writers behind it. A writer that finds null sees the state that the leader before it has left.
 //!
 //! # Checked by
 //! `tests.rs` under Miri: no thread uses a frame that has ended (G1, G5). `loom.rs`, which has no

@@ -15,7 +15,7 @@
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |
 //! |---|---|---|---|---|
-//! | `events` | `fetch_add` | `AcqRel` | itself | the second thread sees the batches of the group, its `group`, and all publications before |
+//! | `events` | `fetch_add` | `AcqRel` | itself | the second thread sees the group and what was published before |
 //! | `events` | load | Acquire | `fetch_add` | the same, if the publication came first |
 //! | `events` | store | Relaxed | – | both events have come; who uses the slot next comes behind `published` |
 //! | `group` | all | Relaxed | – | ordered by `events` |

@@ -67,7 +67,7 @@ unsafe fn scan<'t, O>(
 {
     // SAFETY: the caller's promise; the address of an entry in an inline list is that of its node.
     let position = |entry: Entry<'t>| unsafe { Position::from_raw(entry.as_ptr()) };
-    let mut at = match (from, backwards) {
+    let at = match (from, backwards) {
         (Start::End, false) => list.first(),
         (Start::End, true) => list.last(),
         (Start::Key(key), false) => list.seek(key),
@@ -75,13 +75,7 @@ unsafe fn scan<'t, O>(
         (Start::Beyond(entry), false) => list.next(position(entry)),
         (Start::Beyond(entry), true) => list.prev(position(entry)),
     };
-    for left in (0..count).rev() {
-        let Some(here) = at else { return };
-        to.push(here.entry());
-        if left > 0 {
-            at = if backwards { list.prev(here) } else { list.next(here) };
-        }
-    }
+    list.visit(at, backwards, count, |here| to.push(here.entry()));
 }
 
 // SAFETY: a list returns entries that were inserted, and they lie in its arena.

@@ -100,7 +100,7 @@ use std::sync::Arc;
 ///
 /// # Safety
 /// `alloc` returns memory for the layout that no other caller has. It stays valid, at its address,
-/// while the value or any clone of it lives, also if the value is moved. Neither method panics.
+/// while the value or any clone of it lives, also if the value is moved. It does not panic.
 pub unsafe trait Arena: Send + Sync {
     /// Allocates uninitialised memory. The layout has at least one byte.
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>, AllocError>;

@@ -140,6 +140,28 @@ impl<O: Order, A: Arena, L: Placing> SkipList<O, A, L> {
         self.seek_before(O::target(position.entry()))
     }
 
+    /// Visits a position and up to `count` - 1 entries behind it, or before it if `backwards`. The
+    /// entry behind the last one is brought into the cache, for a walk that goes on.
+    #[inline(always)]
+    pub fn visit<'l>(
+        &'l self,
+        mut at: Option<Position<'l, L>>,
+        backwards: bool,
+        count: usize,
+        mut each: impl FnMut(Position<'l, L>),
+    ) {
+        for left in (0..count).rev() {
+            let Some(here) = at else { return };
+            each(here);
+            // A step back is a search, so the last one is spared.
+            at = match backwards {
+                false => self.next(here),
+                true if left > 0 => self.prev(here),
+                true => None,
+            };
+        }
+    }
+
     /// The node as a position, unless it is the head.
     fn position_of<'l>(&'l self, node: Node<'l>) -> Option<Position<'l, L>> {
         (node != self.head.node()).then(|| Self::position(node))
