@@ -42,6 +42,7 @@
 //! ```
 
 pub mod keyfile;
+pub mod ycsb;
 
 mod bijection;
 mod choice;
