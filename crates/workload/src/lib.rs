@@ -11,8 +11,8 @@
 //! * [`Stream`]: fills blocks with operations, at a cost of a few nanoseconds each.
 //! * [`KeySet`]: words, UUIDs, email addresses and URLs, made from a seed.
 //! * [`keyfile`]: keys from a file of lines or in the SOSD format.
-//! * [`ycsb`]: YCSB's core workloads, read from its property files. It has records and
-//!   distributions of its own.
+//! * [`ycsb`]: YCSB's core workloads, read from its property files, and the YCSB of the ATC'18
+//!   study. It has records and distributions of its own.
 //!
 //! # Guarantees
 //! The operations depend only on the seed, never on the number of contenders or on the machine. A

@@ -1,4 +1,4 @@
-//! YCSB's core workload as seeded streams of operations.
+//! YCSB's core workload and the YCSB of the ATC'18 study, as seeded streams of operations.
 //!
 //! A [`Workload`] is read from YCSB's own property files. [`Workload::stream`] draws the operations
 //! of a thread, a [`Block`] at a time. The module knows no engine: an operation names *records* by
@@ -9,6 +9,8 @@
 //!   YCSB", SoCC 2010, and the class `CoreWorkload` of YCSB as of 2020, whose defaults these are.
 //! * Gray, Sundaresan, Englert, Baclawski and Weinberger, "Quickly generating billion-record
 //!   synthetic databases", SIGMOD 1994: the method of [`Zipf`].
+//! * Arbel-Raviv, Brown and Morrison, "Getting to the root of concurrent binary search tree
+//!   performance", USENIX ATC 2018, section on DBx1000, and the code of DBx1000: [`Study`].
 //!
 //! # From a file to operations
 //! ```
@@ -83,6 +85,7 @@ mod properties;
 mod requests;
 mod settings;
 mod stream;
+mod study;
 #[cfg(test)]
 mod tests;
 mod workload;
@@ -99,5 +102,6 @@ pub use settings::{
     Settings,
 };
 pub use stream::{Block, Fields, Op, Stream};
+pub use study::{Request, Study, StudyError, StudyStream};
 pub use workload::Workload;
 pub use zipf::{EXPONENT_MAX, YCSB_EXPONENT, Zipf};
