@@ -92,7 +92,7 @@ pub struct Settings {
     /// `recordcount`: the number of records before the run.
     pub records: u64,
     /// `operationcount`: the number of operations of the run. None (0 in the file) is no limit.
-    /// Zipfian requests expect inserts by it: without it, they choose loaded records only.
+    /// Zipfian requests expect inserts by it: without it, they choose at most one inserted record.
     pub operations: Option<u64>,
     /// `fieldcount`: the number of fields of a record.
     pub fields: u32,

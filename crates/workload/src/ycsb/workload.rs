@@ -56,8 +56,8 @@ impl Workload {
         Inserts::new(self.settings.records)
     }
 
-    /// The operations of a thread. `inserts` is the run's counter, which [`Workload::inserts`] of this
-    /// workload made.
+    /// The operations of a thread. `inserts` is the counter of the run, made by
+    /// [`Workload::inserts`] of this workload.
     pub fn stream<'a>(&self, seed: u64, share: Share, inserts: &'a Inserts) -> Stream<'a> {
         Stream::new(&self.settings, seed, share, inserts)
     }
