@@ -59,8 +59,10 @@
 //! or another thread's pin still protects. So a thread that removes and inserts at the limit under
 //! one long pin may get an error, although the call would succeed under a new pin.
 
+mod garbage;
 mod retired;
 
+pub use garbage::{Garbage, Owner};
 pub use retired::{BATCH_BYTES, BATCH_OBJECTS};
 pub(crate) use retired::{Hold, Reclaim, Retired, Sealed};
 

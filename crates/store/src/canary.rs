@@ -1,0 +1,71 @@
+//! Mistakes that can be planted, so that the checks of the store must find them. For tests of the
+//! tests only.
+
+#[cfg(feature = "canaries")]
+use silvics_sync::model::Setting;
+
+/// A mistake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Canary {
+    /// A transaction releases the lock of a row as soon as it has read it.
+    LockReleasedEarly,
+    /// Insertions and scans do not look at the locks of next keys.
+    NextKeyIgnored,
+    /// A transaction does not look whether the keys and ranges that it has read have changed.
+    PhantomsIgnored,
+    /// A transaction does not look whether the rows that it has read have changed.
+    ReadsNotValidated,
+    /// An update overwrites a row that has changed since it was read.
+    LostUpdate,
+    /// An update does not give the row its new key in one of its indexes.
+    IndexNotUpdated,
+    /// A transaction that is aborted leaves the entries that it has placed.
+    EntryLeft,
+}
+
+impl Canary {
+    /// All mistakes.
+    pub const ALL: [Self; 7] = [
+        Self::LockReleasedEarly,
+        Self::NextKeyIgnored,
+        Self::PhantomsIgnored,
+        Self::ReadsNotValidated,
+        Self::LostUpdate,
+        Self::IndexNotUpdated,
+        Self::EntryLeft,
+    ];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::LockReleasedEarly => "lock-released-early",
+            Self::NextKeyIgnored => "next-key-ignored",
+            Self::PhantomsIgnored => "phantoms-ignored",
+            Self::ReadsNotValidated => "reads-not-validated",
+            Self::LostUpdate => "lost-update",
+            Self::IndexNotUpdated => "index-not-updated",
+            Self::EntryLeft => "entry-left",
+        }
+    }
+}
+
+#[cfg(feature = "canaries")]
+static PLANTED: Setting = Setting::new(0);
+
+/// Plants a mistake in all stores of the process from now on, or none.
+#[cfg(feature = "canaries")]
+pub fn plant(canary: Option<Canary>) {
+    PLANTED.set(canary.map_or(0, |canary| canary as u8 + 1));
+}
+
+/// Whether a mistake is planted. Without the feature `canaries` none is, and the compiler knows it.
+#[inline(always)]
+pub(crate) fn planted(canary: Canary) -> bool {
+    #[cfg(feature = "canaries")]
+    return PLANTED.get() == canary as u8 + 1;
+    #[cfg(not(feature = "canaries"))]
+    {
+        let _ = canary;
+        false
+    }
+}

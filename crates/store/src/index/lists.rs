@@ -1,0 +1,193 @@
+//! The index of the study's database: a key leads to a list of rows.
+//!
+//! # Source
+//! DBx1000, the database of the first source (Arbel-Raviv, Brown and Morrison, USENIX ATC 2018,
+//! section 5): its indexes are maps from a key to the head of a list, and a lookup takes a lock of
+//! the key while it reads the head.
+//!
+//! # Algorithm
+//! ```text
+//! lookup(key): lock the latch of the key's bucket; cell = index.get(key); read the cell; unlock
+//! insert(key): lock; cell = index.get(key); occupied, or allocate a cell and insert it; unlock
+//! remove(key): lock; remove the key from the index; free the cell; unlock
+//! ```
+//! A cell of 32 bytes has the address of the row. All accesses to the cells of a key are under its
+//! latch, so a cell is freed at once.
+//!
+//! # Invariant
+//! * L1: a word of the inner index is the address of a cell that `try_insert` allocated and that is
+//!   not freed. Only the owner of the latch of its key reads, writes or frees it.
+
+use super::{FormOf, Scannable, Search};
+use crate::key::{KeyForm, spread};
+use crate::rows::Source;
+use silvics::{AllocError, Budget, Guard, Options, PoolStats};
+use silvics_pool::Config;
+use silvics_sync::lock::{RawLock, SpinLock};
+use std::ops::Bound;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// The number of latches. The study's table has one for each bucket of keys.
+const LATCHES: usize = 1 << 14;
+
+/// The index `I`, whose words are the addresses of cells with the addresses of rows.
+pub struct Lists<I: Search> {
+    index: I,
+    cells: Source,
+    latches: Box<[SpinLock]>,
+}
+
+#[repr(C)]
+struct Cell {
+    row: u64,
+    _rest: [u64; 3],
+}
+
+const _: () = assert!(size_of::<Cell>() == 32);
+
+/// A latch that is held.
+struct Held<'a>(&'a SpinLock);
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        // SAFETY: `Lists::latch` locked it, and this value releases it once.
+        unsafe { self.0.unlock() };
+    }
+}
+
+impl<I: Search> Lists<I> {
+    #[inline]
+    fn latch(&self, key: FormOf<'_, I>) -> Held<'_> {
+        let latch = &self.latches[(spread(0, I::Form::erase(key)) >> 32) as usize % LATCHES];
+        latch.lock();
+        Held(latch)
+    }
+
+    /// Reads a cell. The caller holds the latch of its key.
+    #[inline]
+    fn row(word: u64) -> u64 {
+        let cell = std::ptr::with_exposed_provenance::<Cell>(word as usize);
+        // SAFETY: L1.
+        unsafe { (*cell).row }
+    }
+}
+
+// SAFETY: S1 to S3 are those of the inner index: under the latch of a key, its cell has the word
+// that was inserted for it. A scan takes the latch of each key that it visits, and looks the key up
+// again; so it visits each key that is present all the time (S4). S5: no code here calls the store.
+unsafe impl<I: Search> Search for Lists<I> {
+    type Form = I::Form;
+
+    fn make(options: &Options) -> Result<Self, AllocError> {
+        let mut latches = Vec::new();
+        latches
+            .try_reserve_exact(LATCHES)
+            .map_err(|_| AllocError::System { requested: LATCHES })?;
+        latches.resize_with(LATCHES, SpinLock::new);
+        let budget = options.budget.clone().unwrap_or_else(|| Arc::new(Budget::new(None)));
+        let mut config = Config::of_budget(options.pages, budget);
+        config.tuning = options.tuning;
+        let heap = options.heap.clone();
+        let shared = heap.is_some();
+        if let Some(heap) = heap {
+            config.heap = Arc::clone(&heap);
+        }
+        let cells = Source::new("cell", shared, &config);
+        Ok(Self { index: I::make(options)?, cells, latches: latches.into_boxed_slice() })
+    }
+
+    fn structure(&self) -> String {
+        format!("lists of {}", self.index.structure())
+    }
+
+    #[inline]
+    fn get(&self, key: FormOf<'_, Self>, guard: &Guard) -> Option<u64> {
+        let _held = self.latch(key);
+        self.index.get(key, guard).map(Self::row)
+    }
+
+    fn get_many(&self, keys: &[FormOf<'_, Self>], words: &mut [Option<u64>], guard: &Guard) {
+        for (key, word) in keys.iter().zip(words) {
+            *word = self.get(*key, guard);
+        }
+    }
+
+    fn try_insert(
+        &self,
+        key: FormOf<'_, Self>,
+        word: u64,
+        guard: &Guard,
+    ) -> Result<Option<u64>, AllocError> {
+        let _held = self.latch(key);
+        if let Some(present) = self.index.get(key, guard) {
+            return Ok(Some(Self::row(present)));
+        }
+        let cell = self.cells.alloc(size_of::<Cell>())?;
+        // SAFETY: the cell has room, and no other thread knows it.
+        unsafe { cell.cast().write(Cell { row: word, _rest: [0; 3] }) };
+        let address = cell.as_ptr().expose_provenance() as u64;
+        let inserted = self.index.try_insert(key, address, guard);
+        if !matches!(inserted, Ok(None)) {
+            // SAFETY: allocated above, and the index has refused it.
+            unsafe { self.cells.free(cell, size_of::<Cell>()) };
+        }
+        // The latch is held, so the key is still absent.
+        inserted.map(|present| present.map(Self::row))
+    }
+
+    fn replace(&self, key: FormOf<'_, Self>, word: u64, guard: &Guard) -> Result<(), AllocError> {
+        let _held = self.latch(key);
+        if let Some(present) = self.index.get(key, guard) {
+            let cell = std::ptr::with_exposed_provenance_mut::<Cell>(present as usize);
+            // SAFETY: L1.
+            unsafe { (*cell).row = word };
+        }
+        Ok(())
+    }
+
+    fn remove(&self, key: FormOf<'_, Self>, guard: &Guard) -> Result<(), AllocError> {
+        let _held = self.latch(key);
+        let Some(present) = self.index.get(key, guard) else { return Ok(()) };
+        self.index.remove(key, guard)?;
+        let cell = std::ptr::with_exposed_provenance_mut::<u8>(present as usize);
+        if let Some(cell) = NonNull::new(cell) {
+            // SAFETY: L1: the index does not lead to the cell any more.
+            unsafe { self.cells.free(cell, size_of::<Cell>()) };
+        }
+        Ok(())
+    }
+
+    fn walk(
+        &self,
+        bounds: (Bound<FormOf<'_, Self>>, Bound<FormOf<'_, Self>>),
+        descending: bool,
+        guard: &Guard,
+        visit: &mut dyn FnMut(FormOf<'_, Self>, u64) -> bool,
+    ) {
+        self.index.walk(bounds, descending, guard, &mut |key, _| match self.get(key, guard) {
+            Some(word) => visit(key, word),
+            None => true,
+        });
+    }
+
+    fn scans(&self) -> bool {
+        self.index.scans()
+    }
+
+    fn count(&self) -> usize {
+        self.index.count()
+    }
+
+    fn bytes(&self) -> Option<usize> {
+        Some(self.index.bytes()? + self.latches.len())
+    }
+
+    fn pool_stats(&self) -> Vec<PoolStats> {
+        let mut stats = self.index.pool_stats();
+        stats.push(self.cells.stats());
+        stats
+    }
+}
+
+impl<I: Scannable> Scannable for Lists<I> {}

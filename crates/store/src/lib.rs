@@ -1,0 +1,47 @@
+//! A transactional store in memory, embedded in a program.
+//!
+//! A [`Store`] has tables with typed columns, and indexes over any structure of silvics. Its
+//! transactions are strictly serializable: they take effect as if they ran one after the other, in
+//! an order in which a transaction that ended before another began comes first. The concurrency
+//! control is a [policy]: optimistic by default, or two-phase locking.
+//!
+//! `docs/store.md` introduces the store to users of SQL databases; [`Store`] has an example.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `store`, `table`, `schema`, `column` | stores, tables and their definitions |
+//! | `tx` | transactions |
+//! | [`policy`] | concurrency control |
+//! | [`lock`] | locks of rows and absent keys |
+//! | `rows`, `row` | rows in memory, and as transactions show them |
+//! | [`index`], `key` | indexes of tables, and the forms of keys |
+
+pub mod index;
+pub mod lock;
+pub mod policy;
+
+#[cfg(feature = "canaries")]
+pub mod canary;
+#[cfg(not(feature = "canaries"))]
+#[allow(dead_code, unreachable_pub)] // public with the feature
+mod canary;
+mod column;
+mod error;
+mod key;
+mod row;
+mod rows;
+mod schema;
+mod store;
+mod table;
+mod tx;
+
+pub use column::{Column, Field, Type};
+pub use error::{Conflict, Error, SchemaError, ValueError};
+pub use key::{KeyForm, KeyRef, RowKey};
+pub use policy::{Locking, NoWait, Optimistic, Policy, WaitDie};
+pub use row::{Row, RowMut};
+pub use rows::{Inline, RowLayout, Study};
+pub use schema::{IndexSpec, KEY_COLUMNS, ROW_BYTES, Schema};
+pub use store::{Stats, Store, StoreOptions};
+pub use table::{Index, MemoryUse, Multi, Table};
+pub use tx::{Scan, Tx};

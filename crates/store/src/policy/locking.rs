@@ -1,0 +1,448 @@
+//! Two-phase locking.
+//!
+//! # Source
+//! Eswaran, Gray, Lorie and Traiger, CACM 1976 (two phases); Rosenkrantz, Stearns and Lewis, TODS
+//! 1978 (wait-die); Mohan, VLDB 1990 (next-key locks); Yu, Bezerra, Pavlo, Devadas and Stonebraker,
+//! VLDB 2014 (no-wait and wait-die in DBx1000).
+//!
+//! # Algorithm
+//! ```text
+//! read(row):    lock the row shared; copy the columns
+//! write(row):   lock the row exclusive; copy the columns; they are changed at the commit
+//! miss(key):    lock the key shared in the table of key locks; look it up again
+//! insert(key):  lock the key exclusive; make a row, held exclusive; place it in the index;
+//!               fence; look at the lock of the next key: nobody else may hold it
+//! scan(range):  lock each row shared, and the first row behind the range, or the end of the index;
+//!               fence; the index must still have the same entries, else lock again
+//! commit:       change the rows; release all locks
+//! ```
+//! If a lock is held, **no-wait** aborts the transaction. Under **wait-die** it waits if it is
+//! older than all holders, and is aborted otherwise; it keeps its age when it runs again.
+//!
+//! # Invariants
+//! * P1: a transaction holds the lock of each row that it has read or written until its end, and
+//!   the columns change only under the exclusive lock.
+//! * P2: the lock of a row also stands for the gap between its key and the key before it, in each
+//!   index. A transaction that has scanned a gap holds this lock. The lock `end` of an index stands
+//!   for the gap behind its last key.
+//! * P3: a transaction that places an entry sees the lock of each transaction that has scanned the
+//!   gap of its key before, or that transaction sees the entry: one of the two fences comes first.
+//! * P4: an entry leaves an index only while its row is held exclusive. So the row behind a range
+//!   stays while its lock is held.
+//! * P5: a transaction waits only for younger ones. So no cycle of waits exists.
+//!
+//! # Memory ordering
+//! The locks' own orderings are in `lock/word.rs`. The two fences of the algorithm are `SeqCst`
+//! (P3).
+
+use super::{Policy, Scanned, Seen, Stop, private};
+use crate::canary;
+use crate::error::Conflict;
+use crate::index::{ErasedIndex, IndexCore};
+use crate::key::{KeyRef, spread};
+use crate::lock::{NO_HOLDER, Refused, RowLock, WordLock};
+use crate::rows::{Address, Inline, RowLayout, RowRef};
+use crate::tx::state::{Inner, WriteKind, push};
+use silvics_sync::atomic::{Ordering, fence};
+use silvics_sync::backoff::Backoff;
+use std::marker::PhantomData;
+use std::ops::Bound;
+use std::ptr::NonNull;
+
+/// Two-phase locking, described in `policy/locking.rs`. `W` is the reaction to a conflict, `R` the
+/// layout of rows with their locks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Locking<W = NoWait, R = Inline<WordLock>>(PhantomData<fn() -> (W, R)>);
+
+/// The reaction of a transaction to a lock that is held. The trait is sealed.
+pub trait OnConflict: private::Sealed + Send + Sync + 'static {
+    /// The name in reports.
+    const NAME: &'static str;
+    /// The reason of an abort.
+    #[doc(hidden)]
+    const REASON: Conflict;
+    /// Whether a transaction of age `ts` waits for holders that are not older than `oldest`.
+    #[doc(hidden)]
+    fn waits(ts: u64, oldest: u64) -> bool;
+}
+
+/// A conflict aborts the transaction.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoWait;
+
+/// An older transaction waits, a younger one is aborted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WaitDie;
+
+impl private::Sealed for NoWait {}
+impl private::Sealed for WaitDie {}
+
+impl OnConflict for NoWait {
+    const NAME: &'static str = "no-wait";
+    const REASON: Conflict = Conflict::RowLocked;
+
+    #[inline(always)]
+    fn waits(_ts: u64, _oldest: u64) -> bool {
+        false
+    }
+}
+
+impl OnConflict for WaitDie {
+    const NAME: &'static str = "wait-die";
+    const REASON: Conflict = Conflict::Died;
+
+    #[inline]
+    fn waits(ts: u64, oldest: u64) -> bool {
+        oldest != NO_HOLDER && ts < oldest
+    }
+}
+
+/// The mode in which a transaction holds a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Shared,
+    Exclusive,
+    /// A shared request that has become a part of an exclusive one.
+    Merged,
+}
+
+/// A request for a lock.
+struct Held<L> {
+    lock: NonNull<L>,
+    mode: Mode,
+    /// The row of the lock, if it is that of a row.
+    row: Option<Address>,
+}
+
+/// The locks that a transaction holds.
+pub struct LockLog<L> {
+    rows: Vec<Held<L>>,
+    keys: Vec<Held<WordLock>>,
+}
+
+impl<L> Default for LockLog<L> {
+    fn default() -> Self {
+        Self { rows: Vec::new(), keys: Vec::new() }
+    }
+}
+
+// SAFETY: the pointers lead to locks, which any thread may use.
+unsafe impl<L: Send + Sync> Send for LockLog<L> {}
+
+/// The requests of a transaction for one lock.
+#[derive(Clone, Copy, Default)]
+struct Own {
+    shared: u64,
+    exclusive: bool,
+}
+
+impl Own {
+    fn of<L>(locks: &[Held<L>], lock: NonNull<L>) -> Self {
+        let mut own = Self::default();
+        for held in locks.iter().filter(|held| held.lock == lock) {
+            own.shared += u64::from(held.mode == Mode::Shared);
+            own.exclusive |= held.mode == Mode::Exclusive;
+        }
+        own
+    }
+
+    fn holds(self) -> u64 {
+        self.shared + u64::from(self.exclusive)
+    }
+}
+
+/// Requests a lock for a transaction of age `ts`, and waits as `W` does. Returns whether the row is
+/// there, and leaves `locks` with the request. `reason` is that of an abort.
+#[inline]
+fn acquire<W: OnConflict, L: RowLock>(
+    locks: &mut Vec<Held<L>>,
+    (lock, row): (&L, Option<Address>),
+    mode: Mode,
+    ts: u64,
+    reason: Conflict,
+) -> Result<bool, Stop> {
+    let place = NonNull::from(lock);
+    // Room for the request, so that a lock that is taken is always remembered.
+    push(locks, Held { lock: place, mode: Mode::Merged, row })?;
+    let at = locks.len() - 1;
+    let mut own = Own::default();
+    let mut backoff = Backoff::new();
+    loop {
+        let granted = if mode == Mode::Shared {
+            lock.lock_shared(ts)
+        } else {
+            lock.lock_exclusive(ts, own.shared)
+        };
+        let oldest = match granted {
+            Ok(()) => {
+                if own.shared > 0 {
+                    for held in locks.iter_mut().filter(|held| held.lock == place) {
+                        held.mode = Mode::Merged;
+                    }
+                }
+                locks[at].mode = mode;
+                return Ok(true);
+            }
+            Err(Refused::Absent) => {
+                locks.pop();
+                return Ok(false);
+            }
+            Err(Refused::Held(oldest)) => oldest,
+        };
+        let held = Own::of(locks, place);
+        if held.exclusive {
+            return Ok(true);
+        }
+        if mode == Mode::Exclusive && held.shared != own.shared {
+            own = held; // its own requests are in the way
+            continue;
+        }
+        // A transaction that holds the lock itself waits for the others if none of them is older.
+        let waits = W::waits(ts, oldest) || (own.shared > 0 && W::waits(ts, oldest + 1));
+        if !waits {
+            locks.pop();
+            return Err(reason.into());
+        }
+        backoff.wait();
+    }
+}
+
+impl<W: OnConflict, R: RowLayout<Header: RowLock>> Locking<W, R> {
+    fn lock_key(
+        inner: &mut Inner<'_, Self>,
+        index: &IndexCore,
+        key: KeyRef<'_>,
+        mode: Mode,
+    ) -> Result<(), Stop> {
+        let lock = inner.store.locks.of(spread(index.serial, key));
+        let reason = if W::waits(0, 1) { W::REASON } else { Conflict::KeyLocked };
+        acquire::<W, _>(&mut inner.work.log.keys, (lock, None), mode, inner.ts, reason).map(|_| ())
+    }
+
+    fn lock_row(
+        inner: &mut Inner<'_, Self>,
+        row: RowRef<R>,
+        mode: Mode,
+        image: &mut [u64],
+    ) -> Result<Seen, Stop> {
+        let ts = inner.ts;
+        let lock = (row.header(), Some(row.address));
+        if !acquire::<W, _>(&mut inner.work.log.rows, lock, mode, ts, W::REASON)? {
+            return Ok(Seen::Absent);
+        }
+        // A row that the transaction writes was held exclusive before.
+        let held_before = inner.work.log.rows.last().is_some_and(|held| held.mode == Mode::Merged);
+        if held_before && let Some(own) = inner.work.writes.find(row.address) {
+            return Ok(Seen::Own(own));
+        }
+        row.copy_to(image);
+        if mode == Mode::Shared && canary::planted(canary::Canary::LockReleasedEarly) {
+            unlock_last(inner);
+        }
+        Ok(Seen::Present(0))
+    }
+
+    /// Whether only this transaction holds the lock, or nobody.
+    fn is_mine<L: RowLock>(locks: &[Held<L>], lock: &L) -> bool {
+        let holds = lock.peek().holds();
+        holds == 0 || holds == Own::of(locks, NonNull::from(lock)).holds()
+    }
+
+    /// The first entry of `index` above a bound.
+    fn next(
+        inner: &Inner<'_, Self>,
+        index: &dyn ErasedIndex,
+        low: Bound<KeyRef<'_>>,
+    ) -> Option<RowRef<R>> {
+        let words = index.core().words;
+        let mut next = None;
+        index.walk((low, Bound::Unbounded), false, &inner.guard, &mut |_, word| {
+            // SAFETY: R1 and R2: the word was read from an index of the table, under the guard.
+            next = Some(unsafe { RowRef::new(Address::of(word), words) });
+            false
+        });
+        next
+    }
+
+    /// Locks the gap above a range whose upper bound is `high`.
+    fn lock_gap_above(
+        inner: &mut Inner<'_, Self>,
+        index: &(dyn ErasedIndex + 'static),
+        high: Bound<KeyRef<'_>>,
+    ) -> Result<(), Stop> {
+        let low = match high {
+            Bound::Included(key) => Bound::Excluded(key),
+            Bound::Excluded(key) => Bound::Included(key),
+            Bound::Unbounded => return Self::lock_end(inner, index),
+        };
+        loop {
+            let Some(next) = Self::next(inner, index, low) else {
+                return Self::lock_end(inner, index);
+            };
+            let ts = inner.ts;
+            let rows = &mut inner.work.log.rows;
+            let lock = (next.header(), Some(next.address));
+            if acquire::<W, _>(rows, lock, Mode::Shared, ts, W::REASON)? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn lock_end(
+        inner: &mut Inner<'_, Self>,
+        index: &(dyn ErasedIndex + 'static),
+    ) -> Result<(), Stop> {
+        let (end, ts) = (&index.core().end, inner.ts);
+        acquire::<W, _>(&mut inner.work.log.keys, (end, None), Mode::Shared, ts, W::REASON)
+            .map(|_| ())
+    }
+}
+
+impl<W, R> private::Sealed for Locking<W, R> {}
+
+impl<W: OnConflict, R: RowLayout<Header: RowLock>> Policy for Locking<W, R> {
+    type Rows = R;
+    type Log = LockLog<R::Header>;
+
+    const WAITS_FOR_ROWS: bool = true;
+
+    fn name() -> String {
+        W::NAME.into()
+    }
+
+    fn new_header(ts: u64) -> R::Header {
+        R::Header::held_absent(ts)
+    }
+
+    fn made(inner: &mut Inner<'_, Self>, row: RowRef<R>) -> Result<u64, Stop> {
+        let rows = &mut inner.work.log.rows;
+        let (lock, address) = (NonNull::from(row.header()), Some(row.address));
+        push(rows, Held { lock, mode: Mode::Exclusive, row: address })?;
+        Ok(0)
+    }
+
+    #[inline]
+    fn read(inner: &mut Inner<'_, Self>, row: RowRef<R>, image: &mut [u64]) -> Result<Seen, Stop> {
+        Self::lock_row(inner, row, Mode::Shared, image)
+    }
+
+    #[inline]
+    fn read_to_write(
+        inner: &mut Inner<'_, Self>,
+        row: RowRef<R>,
+        image: &mut [u64],
+    ) -> Result<Seen, Stop> {
+        Self::lock_row(inner, row, Mode::Exclusive, image)
+    }
+
+    fn missed(
+        inner: &mut Inner<'_, Self>,
+        index: &(dyn ErasedIndex + 'static),
+        key: KeyRef<'_>,
+    ) -> Result<bool, Stop> {
+        Self::lock_key(inner, index.core(), key, Mode::Shared)?;
+        Ok(true)
+    }
+
+    fn claim(
+        inner: &mut Inner<'_, Self>,
+        index: &(dyn ErasedIndex + 'static),
+        key: KeyRef<'_>,
+    ) -> Result<(), Stop> {
+        Self::lock_key(inner, index.core(), key, Mode::Exclusive)
+    }
+
+    fn placed(
+        inner: &mut Inner<'_, Self>,
+        index: &(dyn ErasedIndex + 'static),
+        key: KeyRef<'_>,
+    ) -> Result<(), Stop> {
+        if !index.core().scans || canary::planted(canary::Canary::NextKeyIgnored) {
+            return Ok(());
+        }
+        fence(Ordering::SeqCst); // P3
+        loop {
+            let Some(next) = Self::next(inner, index, Bound::Excluded(key)) else {
+                let mine = Self::is_mine(&inner.work.log.keys, &index.core().end);
+                return if mine { Ok(()) } else { Err(Conflict::Scanned.into()) };
+            };
+            let state = next.header().peek();
+            if state.is_absent() && state.holds() == 0 {
+                continue; // its entry is about to leave the index
+            }
+            let mine = Self::is_mine(&inner.work.log.rows, next.header());
+            return if mine { Ok(()) } else { Err(Conflict::Scanned.into()) };
+        }
+    }
+
+    fn scanned(inner: &mut Inner<'_, Self>, scanned: Scanned) -> Result<bool, Stop> {
+        // The caller has read the rows of the segment, so it holds their locks.
+        // SAFETY: T1; the arena is cleared after the transaction.
+        let (index, bounds) =
+            unsafe { (scanned.index.get(), super::optimistic::bounds(scanned.low, scanned.high)) };
+        if canary::planted(canary::Canary::NextKeyIgnored) {
+            return Ok(true);
+        }
+        Self::lock_gap_above(inner, index, bounds.1)?;
+        fence(Ordering::SeqCst); // P3
+        let mut left = inner.work.segment.iter();
+        let mut same = true;
+        index.walk(bounds, scanned.descending, &inner.guard, &mut |_, word| {
+            same = left.next().is_some_and(|(_, row)| row.word() == word);
+            same
+        });
+        Ok(same && left.next().is_none())
+    }
+
+    fn prepare(_inner: &mut Inner<'_, Self>) -> Result<(), Conflict> {
+        Ok(())
+    }
+
+    fn publish(inner: &mut Inner<'_, Self>) {
+        unlock(inner, |kind| matches!(kind, WriteKind::Delete | WriteKind::Void));
+    }
+
+    fn release(inner: &mut Inner<'_, Self>) {
+        unlock(inner, |kind| matches!(kind, WriteKind::Insert | WriteKind::Void));
+    }
+}
+
+/// Releases all locks. The rows whose writes are of a kind for which `is_absent` holds are absent
+/// from now on.
+fn unlock<W: OnConflict, R: RowLayout<Header: RowLock>>(
+    inner: &mut Inner<'_, Locking<W, R>>,
+    is_absent: impl Fn(WriteKind) -> bool,
+) {
+    let work = &mut *inner.work;
+    for held in work.log.rows.drain(..) {
+        // SAFETY: R2: the row was read under the transaction's guard, which is still held.
+        let lock = unsafe { held.lock.as_ref() };
+        let write = match held.row {
+            Some(row) if held.mode == Mode::Exclusive => work.writes.find(row),
+            _ => None,
+        };
+        let absent = write.is_some_and(|at| is_absent(work.writes.all()[at].kind));
+        release(lock, held.mode, absent);
+    }
+    for held in work.log.keys.drain(..) {
+        // SAFETY: the store owns the table of key locks and the indexes (T1).
+        release(unsafe { held.lock.as_ref() }, held.mode, false);
+    }
+}
+
+fn release<L: RowLock>(lock: &L, mode: Mode, absent: bool) {
+    match mode {
+        Mode::Shared => lock.unlock_shared(),
+        Mode::Exclusive => lock.unlock_exclusive(absent),
+        Mode::Merged => {}
+    }
+}
+
+/// A planted mistake: the last lock is released while the transaction goes on.
+fn unlock_last<W: OnConflict, R: RowLayout<Header: RowLock>>(inner: &mut Inner<'_, Locking<W, R>>) {
+    let last = inner.work.log.rows.pop();
+    if let Some(held) = last.filter(|held| held.mode == Mode::Shared) {
+        // SAFETY: R2: the row was read under the transaction's guard, which is still held.
+        release(unsafe { held.lock.as_ref() }, held.mode, false);
+    }
+}

@@ -1,0 +1,374 @@
+//! Optimistic concurrency control.
+//!
+//! # Source
+//! Tu, Zheng, Kohler, Liskov and Madden, "Speedy transactions in multicore in-memory databases",
+//! SOSP 2013 (Silo), sections 4.2 to 4.6.
+//!
+//! # Algorithm
+//! The header of a row is a word: `commit timestamp (62 bits) | absent | locked`.
+//! ```text
+//! read(row):   word = row.word, unlocked; copy the columns; row.word is still word; remember both
+//! insert(key): make a row, locked and absent, and place it in the indexes
+//! commit:      lock each row that is written: exchange the word that was read for the same, locked
+//!              fence
+//!              validate: each row that was read has its word, and is locked by nobody else;
+//!                        each absent key is absent; each range has the same rows
+//!              timestamp = larger than all words that were read or locked, in the present epoch
+//!              change the rows; remove entries of old keys; store the timestamps, unlocked
+//! ```
+//!
+//! # Departures
+//! 1. Absent keys and ranges are looked up again at the commit, instead of by versions of the
+//!    index's nodes: any structure can be the index.
+//! 2. A transaction that finds a row locked when it commits is aborted, and does not wait: so locks
+//!    need no order. Each row that is written was read, so a changed word is known before the
+//!    validation.
+//! 3. No thread advances the epoch. A worker does so every 64 commits, if 40 ms have passed.
+//!
+//! # Invariants
+//! * O1: a row's columns change only while its word is locked, and its word is different
+//!   afterwards.
+//! * O2: an entry is placed in an index before its row is locked for the commit, or its row is new
+//!   and locked from the beginning; it is removed while its row is locked.
+//! * O3: a transaction validates after it has placed all of its entries and locked all of its rows.
+//!
+//! # Why it is serializable
+//! Order transactions by the moment p at which their last lock is taken, or their validation begins
+//! if they write nothing.
+//! * A row that T read has not changed at p(T): it is validated afterwards (O1).
+//! * A key that T missed is absent at p(T). If another transaction U inserts it and p(U) < p(T),
+//!   then the entry was placed before p(U) (O3). So T's validation finds it: its row is locked by
+//!   U, or committed. Both abort T. If U places the entry later, p(U) > p(T).
+//! * The same holds for ranges, because a scan visits each entry that is there all the time.
+//!
+//! # Memory ordering
+//! | site | ordering | pairs with | why |
+//! |---|---|---|---|
+//! | `read` first load | Acquire | `unlock` Release | the columns are at least those of this word |
+//! | `read` fence, second load | Acquire, Relaxed | `lock` fence | a column of a later commit makes the word differ, or locked |
+//! | `lock` exchange | Acquire / Relaxed | `unlock` Release | a writer sees the columns of the commit before it |
+//! | fence after the locks | `SeqCst` | the same fence of other commits | of two transactions that write what the other one has read, at least one sees the other's lock or entry. As a Release fence it also orders the locks before the columns |
+//! | `validate` load | Acquire | `unlock` Release | a changed row is seen as a whole |
+//! | `unlock` store | Release | `read`, `lock` | publishes the columns |
+//! | `EPOCH`, load and exchange | Relaxed | – | an epoch only has to grow |
+
+use super::{Policy, Scanned, Seen, Stop, private};
+use crate::canary;
+use crate::error::Conflict;
+use crate::index::{Bounds, ErasedIndex};
+use crate::key::KeyRef;
+use crate::rows::{Address, Inline, RowRef};
+use crate::tx::arena::Stored;
+use crate::tx::state::{IndexPtr, Inner, WriteKind, bytes, push};
+use silvics_sync::atomic::{AtomicU64, Ordering, fence};
+use silvics_sync::backoff::Backoff;
+use std::ops::Bound;
+use std::ptr::NonNull;
+
+const LOCKED: u64 = 1;
+const ABSENT: u64 = 2;
+const STEP: u64 = 4;
+
+/// The bits of a word above the number of a commit within its epoch.
+const EPOCH_SHIFT: u32 = 32;
+
+/// The waits for the owner of a lock, which is committing, before a reader gives up.
+const PATIENCE: u32 = 12;
+
+/// Optimistic concurrency control, described in `policy/optimistic.rs`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Optimistic;
+
+/// The version of a row.
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct Version(AtomicU64);
+
+/// The rows, absent keys and ranges that a transaction has read.
+#[derive(Default)]
+pub struct OptimisticLog {
+    /// The rows that were read: their words, and where these are.
+    reads: Vec<(NonNull<AtomicU64>, u64, Address)>,
+    misses: Vec<(IndexPtr, Stored)>,
+    ranges: Vec<Range>,
+    /// The rows of all ranges.
+    rows: Vec<Address>,
+    /// The number of writes that are locked for the commit.
+    locked: usize,
+    /// The word that the rows get.
+    commit: u64,
+}
+
+// SAFETY: the pointers lead to words of rows, which any thread may use.
+unsafe impl Send for OptimisticLog {}
+
+/// A range that was scanned, with a part of `OptimisticLog::rows`.
+struct Range {
+    scanned: Scanned,
+    first: usize,
+    count: usize,
+}
+
+type Row = RowRef<<Optimistic as Policy>::Rows>;
+
+fn word_of(row: &Row) -> NonNull<AtomicU64> {
+    NonNull::from(&row.header().0)
+}
+
+/// Copies a row whose word is not locked. Returns the word, or `None` if it stays locked.
+#[inline(always)]
+fn copy(row: Row, image: &mut [u64]) -> Option<u64> {
+    let header = &row.header().0;
+    let mut backoff = Backoff::new();
+    for _ in 0..PATIENCE {
+        let word = header.load(Ordering::Acquire);
+        if word & LOCKED == 0 {
+            if word & ABSENT != 0 {
+                return Some(word);
+            }
+            row.copy_to(image);
+            fence(Ordering::Acquire);
+            if header.load(Ordering::Relaxed) == word {
+                return Some(word);
+            }
+        }
+        backoff.wait();
+    }
+    None
+}
+
+impl private::Sealed for Optimistic {}
+
+impl Policy for Optimistic {
+    type Rows = Inline<Version>;
+    type Log = OptimisticLog;
+
+    const WAITS_FOR_ROWS: bool = false;
+
+    fn name() -> String {
+        "optimistic".into()
+    }
+
+    fn new_header(_ts: u64) -> Version {
+        Version(AtomicU64::new(LOCKED | ABSENT))
+    }
+
+    fn made(_inner: &mut Inner<'_, Self>, _row: Row) -> Result<u64, Stop> {
+        Ok(ABSENT)
+    }
+
+    #[inline]
+    fn read(inner: &mut Inner<'_, Self>, row: Row, image: &mut [u64]) -> Result<Seen, Stop> {
+        if !inner.work.writes.is_empty()
+            && let Some(own) = inner.work.writes.find(row.address)
+        {
+            return Ok(Seen::Own(own));
+        }
+        let Some(word) = copy(row, image) else { return Err(Conflict::Uncommitted.into()) };
+        if word & ABSENT != 0 {
+            return Ok(Seen::Absent);
+        }
+        push(&mut inner.work.log.reads, (word_of(&row), word, row.address))?;
+        Ok(Seen::Present(word))
+    }
+
+    #[inline]
+    fn read_to_write(
+        inner: &mut Inner<'_, Self>,
+        row: Row,
+        image: &mut [u64],
+    ) -> Result<Seen, Stop> {
+        Self::read(inner, row, image)
+    }
+
+    fn missed(
+        inner: &mut Inner<'_, Self>,
+        index: &(dyn ErasedIndex + 'static),
+        key: KeyRef<'_>,
+    ) -> Result<bool, Stop> {
+        let key = inner.work.arena.key(key)?;
+        push(&mut inner.work.log.misses, (IndexPtr::of(index), key))?;
+        Ok(false)
+    }
+
+    fn claim(
+        _inner: &mut Inner<'_, Self>,
+        _index: &(dyn ErasedIndex + 'static),
+        _key: KeyRef<'_>,
+    ) -> Result<(), Stop> {
+        Ok(())
+    }
+
+    fn placed(
+        _inner: &mut Inner<'_, Self>,
+        _index: &(dyn ErasedIndex + 'static),
+        _key: KeyRef<'_>,
+    ) -> Result<(), Stop> {
+        Ok(())
+    }
+
+    fn scanned(inner: &mut Inner<'_, Self>, scanned: Scanned) -> Result<bool, Stop> {
+        let first = inner.work.log.rows.len();
+        for at in 0..inner.work.segment.len() {
+            let (key, row) = inner.work.segment[at];
+            if !inner.is_placed(scanned.index, key, row) {
+                push(&mut inner.work.log.rows, row)?;
+            }
+        }
+        let count = inner.work.log.rows.len() - first;
+        push(&mut inner.work.log.ranges, Range { scanned, first, count })?;
+        Ok(true)
+    }
+
+    fn prepare(inner: &mut Inner<'_, Self>) -> Result<(), Conflict> {
+        lock(inner)?;
+        fence(Ordering::SeqCst);
+        validate(inner)?;
+        let work = &mut *inner.work;
+        let largest = work.log.reads.iter().map(|&(_, word, _)| word).max().unwrap_or(0);
+        let epoch = inner.store.epoch() << EPOCH_SHIFT;
+        work.log.commit = (largest.max(epoch) & !(STEP - 1)) + STEP;
+        Ok(())
+    }
+
+    fn publish(inner: &mut Inner<'_, Self>) {
+        let work = &mut *inner.work;
+        for write in work.writes.all() {
+            let gone = matches!(write.kind, WriteKind::Delete | WriteKind::Void);
+            let word = work.log.commit | if gone { ABSENT } else { 0 };
+            write.row.header().0.store(word, Ordering::Release);
+        }
+        clear(&mut work.log);
+    }
+
+    fn release(inner: &mut Inner<'_, Self>) {
+        let work = &mut *inner.work;
+        for (at, write) in work.writes.all().iter().enumerate() {
+            let is_new = matches!(write.kind, WriteKind::Insert | WriteKind::Void);
+            if is_new || at < work.log.locked {
+                write.row.header().0.store(write.mark, Ordering::Release);
+            }
+        }
+        clear(&mut work.log);
+    }
+}
+
+fn clear(log: &mut OptimisticLog) {
+    log.reads.clear();
+    log.misses.clear();
+    log.ranges.clear();
+    log.rows.clear();
+    log.locked = 0;
+}
+
+/// Locks the rows that are written. New rows are locked already.
+fn lock(inner: &mut Inner<'_, Optimistic>) -> Result<(), Conflict> {
+    let work = &mut *inner.work;
+    for write in work.writes.all() {
+        if matches!(write.kind, WriteKind::Update | WriteKind::Delete) {
+            let header = &write.row.header().0;
+            let word = if canary::planted(canary::Canary::LostUpdate) {
+                header.load(Ordering::Relaxed) & !LOCKED
+            } else {
+                write.mark
+            };
+            let (success, failure) = (Ordering::Acquire, Ordering::Relaxed);
+            if header.compare_exchange(word, word | LOCKED, success, failure).is_err() {
+                return Err(Conflict::RowChanged);
+            }
+        }
+        work.log.locked += 1;
+    }
+    Ok(())
+}
+
+/// Checks that what was read is still true.
+fn validate(inner: &Inner<'_, Optimistic>) -> Result<(), Conflict> {
+    let work = &*inner.work;
+    let reads =
+        if canary::planted(canary::Canary::ReadsNotValidated) { &[] } else { &*work.log.reads };
+    for &(header, word, row) in reads {
+        // SAFETY: R2: the row was read under the transaction's guard.
+        let now = unsafe { header.as_ref() }.load(Ordering::Acquire);
+        if now != word && (now != word | LOCKED || work.writes.find(row).is_none()) {
+            return Err(Conflict::RowChanged);
+        }
+    }
+    if canary::planted(canary::Canary::PhantomsIgnored) {
+        return Ok(());
+    }
+    for &(index, key) in &work.log.misses {
+        // SAFETY: T1; the arena is cleared after the transaction.
+        let (index, key) = unsafe { (index.get(), key.get()) };
+        if !is_missing(inner, index, key) {
+            return Err(Conflict::KeyAppeared);
+        }
+    }
+    for range in &work.log.ranges {
+        if !is_same(inner, range) {
+            return Err(Conflict::RangeChanged);
+        }
+    }
+    Ok(())
+}
+
+/// Whether a key is still absent, or leads to a row that only this transaction knows by this key.
+fn is_missing(inner: &Inner<'_, Optimistic>, index: &dyn ErasedIndex, key: KeyRef<'_>) -> bool {
+    let Some(found) = index.look(key, &inner.guard) else { return true };
+    // SAFETY: R1: the word is one of an index.
+    let address = unsafe { Address::of(found) };
+    if inner.work.writes.find(address).is_some() {
+        // The row is this transaction's. If the key was its key before, the transaction has read
+        // the row, and not missed it.
+        return true;
+    }
+    is_absent(index, key, address)
+}
+
+/// Whether the row is not committed with this key: it is deleted, or another transaction has placed
+/// the entry and is not committing yet.
+fn is_absent(index: &dyn ErasedIndex, key: KeyRef<'_>, address: Address) -> bool {
+    let core = index.core();
+    // SAFETY: R1 and R2: the address was read from an index of the table, under the guard.
+    let row: Row = unsafe { RowRef::new(address, core.words) };
+    let mut image = vec![0; row.words];
+    match copy(row, &mut image) {
+        None => false,
+        Some(word) if word & ABSENT != 0 => true,
+        Some(_) => {
+            // SAFETY: the vector has as many words.
+            let image = unsafe { bytes(NonNull::from(&image[..]).cast(), row.words) };
+            core.with_key(image, |of_row| of_row != key)
+        }
+    }
+}
+
+/// Whether a range has the rows that it had when it was scanned.
+fn is_same(inner: &Inner<'_, Optimistic>, range: &Range) -> bool {
+    let work = &*inner.work;
+    let expected = &work.log.rows[range.first..range.first + range.count];
+    let mut left = expected.iter();
+    let mut same = true;
+    let scanned = &range.scanned;
+    // SAFETY: T1; the arena is cleared after the transaction.
+    let (index, bounds) = unsafe { (scanned.index.get(), bounds(scanned.low, scanned.high)) };
+    index.walk(bounds, scanned.descending, &inner.guard, &mut |key, word| {
+        // SAFETY: R1: the word is one of an index.
+        let address = unsafe { Address::of(word) };
+        if inner.is_placed_by_key(scanned.index, key, address) {
+            return true;
+        }
+        same = left.next() == Some(&address);
+        same
+    });
+    same && left.next().is_none()
+}
+
+/// Borrows bounds.
+///
+/// # Safety
+/// The arena has not released the keys during `'a`.
+pub(super) unsafe fn bounds<'a>(low: Bound<Stored>, high: Bound<Stored>) -> Bounds<'a> {
+    // SAFETY: the caller's promise.
+    unsafe { (low.map(|key| key.get()), high.map(|key| key.get())) }
+}

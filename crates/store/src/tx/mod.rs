@@ -1,0 +1,532 @@
+//! Transactions.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `state` | what a transaction remembers |
+//! | `arena` | the memory of its copies of rows and keys |
+//! | `read`, `scan`, `write` | lookups, scans and writes |
+//! | `end` | commit and abort |
+//!
+//! # Invariants
+//! * T1: a store keeps its tables and indexes until it is dropped, and transactions borrow the
+//!   store. So a pointer to a table or an index of a transaction's store is valid during the
+//!   transaction. Handles of other stores are refused ([`Error::Foreign`]).
+//! * T2: no code of the user runs while the state of a transaction is borrowed: closures that fill
+//!   or change rows, and visitors of scans, run between the borrows.
+//! * T3: the arena releases nothing while the transaction lives that a [`Row`] borrows: each row
+//!   borrows the transaction.
+
+pub(crate) mod arena;
+mod end;
+pub(crate) mod read;
+mod scan;
+pub(crate) mod state;
+mod write;
+
+use crate::error::Error;
+use crate::index::{ErasedIndex, IndexCore, Scannable, Search};
+use crate::key::{KeyForm, KeyRef, RowKey};
+use crate::policy::{Optimistic, Policy, Stop};
+use crate::row::{Row, RowMut};
+use crate::table::{Index, Multi, Table};
+use arena::Stored;
+use read::{Found, Opened, typed_erased};
+use silvics::key::{AsKey, Encoder, Form};
+use silvics::map::KeyRange;
+use state::{Inner, bytes};
+use std::cell::{Cell, RefCell, RefMut};
+use std::fmt;
+use std::ops::{Bound, ControlFlow};
+use std::ptr::NonNull;
+use write::Fail;
+
+/// A transaction on a [`Store`](crate::Store). All of its reads and writes take effect at one
+/// moment, when it commits. Dropping it undoes everything.
+///
+/// Rows that a transaction returns are copies, valid until it ends. It sees its own writes.
+///
+/// # Errors
+/// Each method can fail with [`Error::Aborted`]: another transaction is in the way. Then all later
+/// calls and the commit fail, too. [`Store::transact`](crate::Store::transact) handles this. Any
+/// other error leaves the transaction as it was before the call, and it can go on.
+///
+/// # Memory
+/// A transaction keeps copies of the rows and keys that it reads and writes until it ends.
+/// While it lives, no memory that the store's transactions free is reused.
+pub struct Tx<'s, P: Policy = Optimistic> {
+    inner: RefCell<Inner<'s, P>>,
+    /// Whether a closure runs that must not use the transaction.
+    busy: Cell<bool>,
+    ended: Cell<bool>,
+}
+
+impl<P: Policy> fmt::Debug for Tx<'_, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tx").field("policy", &P::name()).finish_non_exhaustive()
+    }
+}
+
+/// Marks a transaction as busy until it is dropped.
+struct Busy<'a>(&'a Cell<bool>);
+
+impl<'a> Busy<'a> {
+    fn new(busy: &'a Cell<bool>) -> Self {
+        busy.set(true);
+        Self(busy)
+    }
+}
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.set(false);
+    }
+}
+
+/// The entries that a scan reads at first, and at most, at a time.
+const FIRST: usize = 16;
+const MOST: usize = 256;
+
+/// The keys of a batch of lookups.
+const BATCH: usize = 32;
+
+impl<'s, P: Policy> Tx<'s, P> {
+    pub(crate) fn new(inner: Inner<'s, P>) -> Self {
+        Self { inner: RefCell::new(inner), busy: Cell::new(false), ended: Cell::new(false) }
+    }
+
+    /// The state, for a handle of the store with this number.
+    #[inline(always)]
+    fn enter(&self, store: u64) -> Result<RefMut<'_, Inner<'s, P>>, Error> {
+        if self.busy.get() {
+            return Err(Error::Nested);
+        }
+        let inner = self.inner.try_borrow_mut().map_err(|_| Error::Nested)?;
+        match inner.doomed {
+            Some(conflict) => Err(conflict.into()),
+            None if inner.store.number != store => Err(Error::Foreign),
+            None => Ok(inner),
+        }
+    }
+
+    /// Returns the row with a key of a unique index, or `None` if there is none.
+    #[inline]
+    pub fn get<K: RowKey<Form = I::Form>, I: Search>(
+        &self,
+        index: &Index<P, K, I>,
+        key: impl AsKey<K>,
+    ) -> Result<Option<Row<'_>>, Error> {
+        let found = key.with_form(|form| {
+            let mut inner = self.enter(index.table.store)?;
+            let found = inner.find(&index.typed, form, false);
+            found.map_err(|stop| failed(&mut inner, stop))
+        })?;
+        Ok(found.map(|found| row(&index.typed.core, found.image)))
+    }
+
+    /// Looks up every key of `keys` in a unique index and writes its row to the same place in
+    /// `rows`; the shorter slice decides how many. The cache misses of the lookups overlap.
+    ///
+    /// If it fails, `rows` has some of the results.
+    pub fn get_many<'t, K: RowKey<Form = I::Form>, I: Search>(
+        &'t self,
+        index: &Index<P, K, I>,
+        keys: &[impl AsKey<K>],
+        rows: &mut [Option<Row<'t>>],
+    ) -> Result<(), Error> {
+        for (keys, rows) in keys.chunks(BATCH).zip(rows.chunks_mut(BATCH)) {
+            let keys = &keys[..keys.len().min(rows.len())];
+            let mut words = [None; BATCH];
+            if !self.look_up_all(index, keys, &mut words)? {
+                for (key, to) in keys.iter().zip(rows) {
+                    *to = self.get(index, key)?;
+                }
+                continue;
+            }
+            for ((key, word), to) in keys.iter().zip(words).zip(rows) {
+                *to = self.open_one(index, key, word)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks up the forms of some keys, and begins to fetch their rows. Returns whether the keys
+    /// have forms that need no encoding.
+    #[inline]
+    fn look_up_all<K: RowKey<Form = I::Form>, I: Search>(
+        &self,
+        index: &Index<P, K, I>,
+        keys: &[impl AsKey<K>],
+        words: &mut [Option<u64>; BATCH],
+    ) -> Result<bool, Error> {
+        let Some(first) = keys.first().and_then(AsKey::form) else { return Ok(keys.is_empty()) };
+        let mut forms = [first; BATCH];
+        for (form, key) in forms.iter_mut().zip(keys) {
+            match key.form() {
+                Some(of_key) => *form = of_key,
+                None => return Ok(false),
+            }
+        }
+        let inner = self.enter(index.table.store)?;
+        index.typed.index.get_many(&forms[..keys.len()], &mut words[..keys.len()], &inner.guard);
+        for &word in words[..keys.len()].iter().flatten() {
+            Inner::<P>::prefetch(word, index.typed.core.words);
+        }
+        Ok(true)
+    }
+
+    /// Reads the row that a lookup of a batch has found.
+    #[inline]
+    fn open_one<K: RowKey<Form = I::Form>, I: Search>(
+        &self,
+        index: &Index<P, K, I>,
+        key: &impl AsKey<K>,
+        word: Option<u64>,
+    ) -> Result<Option<Row<'_>>, Error> {
+        let core = &index.typed.core;
+        let found = key.with_form(|form| {
+            let mut inner = self.enter(index.table.store)?;
+            let key = I::Form::erase(form);
+            let opened = match word {
+                Some(word) => inner.open(core, key, word, core.words, false),
+                None => Ok(Opened::Gone),
+            };
+            let found = match opened {
+                Ok(Opened::Row(found)) => Ok(Some(found)),
+                Ok(_) => inner.find_again(typed_erased(&*index.typed), key, false),
+                Err(stop) => Err(stop),
+            };
+            found.map_err(|stop| failed(&mut inner, stop))
+        })?;
+        Ok(found.map(|found| row(core, found.image)))
+    }
+
+    /// Inserts a row that `fill` fills. Fails with [`Error::Unique`] if a unique index has a row
+    /// with the same key.
+    ///
+    /// `fill` must not use the transaction: that fails with [`Error::Nested`].
+    pub fn insert<E: From<Error>>(
+        &self,
+        table: &Table<P>,
+        fill: impl FnOnce(&mut RowMut<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let core = &*table.core;
+        let words = core.places.words;
+        let image = {
+            let mut inner = self.enter(core.store)?;
+            inner.work.arena.alloc(words).map_err(Error::from)?
+        };
+        // SAFETY: the arena has just returned these words, and nobody else uses them.
+        let columns = unsafe { columns_mut(image, words) };
+        columns.fill(0);
+        self.filled(core.serial, columns, fill)?;
+        let mut inner = self.enter(core.store)?;
+        let done = inner.insert(core, image);
+        Ok(done.map_err(|fail| refused(&mut inner, fail))?)
+    }
+
+    /// Changes the row with a key of a unique index by `change`. Returns whether there is one.
+    ///
+    /// Fails with [`Error::Unique`] if another row has a key that the row would get, and with
+    /// [`Error::PrimaryKey`] if the row would get another primary key. `change` must not use the
+    /// transaction: that fails with [`Error::Nested`]. If `change` fails, the row stays as it was.
+    pub fn update<K: RowKey<Form = I::Form>, I: Search, E: From<Error>>(
+        &self,
+        index: &Index<P, K, I>,
+        key: impl AsKey<K>,
+        change: impl FnOnce(&mut RowMut<'_>) -> Result<(), E>,
+    ) -> Result<bool, E> {
+        let (table, core) = (&*index.table, &index.typed.core);
+        let words = core.words;
+        let found = key.with_form(|form| self.find_to_write(index, form))?;
+        let Some(found) = found else { return Ok(false) };
+        let image = {
+            let mut inner = self.enter(table.store)?;
+            inner.work.arena.alloc(words).map_err(Error::from)?
+        };
+        // SAFETY: the arena has just returned these words, and nobody else uses them.
+        let columns = unsafe { columns_mut(image, words) };
+        // SAFETY: the arena has the image, which nobody writes.
+        columns.copy_from_slice(unsafe { bytes(found.image, words) });
+        self.filled(table.serial, columns, change)?;
+        let mut inner = self.enter(table.store)?;
+        if !table.same_primary(found.image, image) {
+            return Err(Error::PrimaryKey { table: table.name.clone() }.into());
+        }
+        let done = inner.update(table, found, image);
+        done.map_err(|fail| refused(&mut inner, fail))?;
+        Ok(true)
+    }
+
+    /// Deletes the row with a key of a unique index. Returns whether there was one.
+    pub fn delete<K: RowKey<Form = I::Form>, I: Search>(
+        &self,
+        index: &Index<P, K, I>,
+        key: impl AsKey<K>,
+    ) -> Result<bool, Error> {
+        let found = key.with_form(|form| self.find_to_write(index, form))?;
+        let Some(found) = found else { return Ok(false) };
+        let mut inner = self.enter(index.table.store)?;
+        let done = inner.delete(&index.table, found);
+        done.map_err(|fail| refused(&mut inner, fail))?;
+        Ok(true)
+    }
+
+    fn find_to_write<K: RowKey<Form = I::Form>, I: Search>(
+        &self,
+        index: &Index<P, K, I>,
+        form: crate::index::FormOf<'_, I>,
+    ) -> Result<Option<Found<P>>, Error> {
+        let mut inner = self.enter(index.table.store)?;
+        let found = inner.find(&index.typed, form, true);
+        found.map_err(|stop| failed(&mut inner, stop))
+    }
+
+    /// Calls a closure that fills or changes a row.
+    fn filled<E: From<Error>>(
+        &self,
+        table: u64,
+        bytes: &mut [u8],
+        fill: impl FnOnce(&mut RowMut<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let _busy = Busy::new(&self.busy);
+        fill(&mut RowMut { table, bytes })
+    }
+
+    /// Scans a range of a unique index in ascending order of its keys: see [`Scan`].
+    pub fn scan<'t, K: RowKey<Form = I::Form>, I: Scannable>(
+        &'t self,
+        index: &'t Index<P, K, I>,
+        range: impl KeyRange<K>,
+    ) -> Scan<'t, 's, P> {
+        let kept = range.keep();
+        let bounds = self.enter(index.table.store).and_then(|mut inner| {
+            let mut keep = |bound: &Bound<<K::Form as Form>::Kept>| -> Result<_, Error> {
+                Ok(match bound {
+                    Bound::Unbounded => Bound::Unbounded,
+                    Bound::Included(key) => Bound::Included(store_key::<K>(&mut inner, key)?),
+                    Bound::Excluded(key) => Bound::Excluded(store_key::<K>(&mut inner, key)?),
+                })
+            };
+            Ok((keep(&kept.0)?, keep(&kept.1)?))
+        });
+        let index: &(dyn ErasedIndex + 'static) = typed_erased(&*index.typed);
+        Scan { tx: self, index, bounds, descending: false, limit: usize::MAX }
+    }
+
+    /// Scans the rows with a key of an index that is not unique, in ascending order of their
+    /// primary keys: see [`Scan`].
+    pub fn find_all<'t, K: RowKey>(
+        &'t self,
+        index: &'t Multi<P, K>,
+        key: impl AsKey<K>,
+    ) -> Scan<'t, 's, P> {
+        let bounds = self.enter(index.table.store).and_then(|mut inner| {
+            let write = |to: &mut Encoder| key.write(to);
+            Encoder::encode(write, |prefix| prefix_bounds(&mut inner, prefix))
+        });
+        Scan { tx: self, index: &*index.index, bounds, descending: false, limit: usize::MAX }
+    }
+
+    /// Commits the transaction. If it fails, everything is undone.
+    pub fn commit(self) -> Result<(), Error> {
+        self.end(Inner::commit)
+    }
+
+    /// Undoes everything.
+    pub fn abort(self) {
+        let _ = self.end(|inner| {
+            inner.abort();
+            Ok(())
+        });
+    }
+
+    fn end(&self, end: impl FnOnce(&mut Inner<'s, P>) -> Result<(), Stop>) -> Result<(), Error> {
+        let mut inner = self.inner.try_borrow_mut().map_err(|_| Error::Nested)?;
+        self.ended.set(true);
+        let done = end(&mut inner);
+        done.map_err(|stop| match stop {
+            Stop::Conflict(conflict) => conflict.into(),
+            Stop::Alloc(error) => error.into(),
+        })
+    }
+
+    /// Why the transaction cannot go on, if it cannot.
+    pub(crate) fn doomed(&self) -> bool {
+        self.inner.try_borrow().is_ok_and(|inner| inner.doomed.is_some())
+    }
+
+    /// The age of the transaction, with which it runs again.
+    pub(crate) fn age(&self) -> u64 {
+        self.inner.try_borrow().map_or(0, |inner| inner.ts)
+    }
+}
+
+impl<P: Policy> Drop for Tx<'_, P> {
+    fn drop(&mut self) {
+        let inner = self.inner.get_mut();
+        if !self.ended.get() {
+            if let Some(conflict) = inner.doomed {
+                inner.store.count_abort(conflict);
+            }
+            inner.abort();
+        }
+        inner.store.give_back(&mut inner.work);
+    }
+}
+
+/// The columns of an image.
+///
+/// # Safety
+/// The arena returned `words` words at `image`, and nobody else uses them during `'a`.
+unsafe fn columns_mut<'a>(image: NonNull<u64>, words: usize) -> &'a mut [u8] {
+    // SAFETY: the caller's promise.
+    unsafe { std::slice::from_raw_parts_mut(image.as_ptr().cast(), words * 8) }
+}
+
+/// The row whose columns are an image. `'t` is the borrow of a transaction (T3).
+#[inline(always)]
+fn row<'t>(index: &IndexCore, image: NonNull<u64>) -> Row<'t> {
+    // SAFETY: T3: the arena keeps the image, and nobody writes it: an update makes a new one.
+    Row { table: index.table, bytes: unsafe { bytes(image, index.words) } }
+}
+
+/// Remembers a conflict, and returns the error.
+#[cold]
+fn failed<P: Policy>(inner: &mut Inner<'_, P>, stop: Stop) -> Error {
+    match stop {
+        Stop::Conflict(conflict) => {
+            inner.doom(conflict);
+            conflict.into()
+        }
+        Stop::Alloc(error) => error.into(),
+    }
+}
+
+#[cold]
+fn refused<P: Policy>(inner: &mut Inner<'_, P>, fail: Fail) -> Error {
+    match fail {
+        Fail::Stop(stop) => failed(inner, stop),
+        Fail::Error(error) => error,
+    }
+}
+
+fn store_key<K: RowKey>(
+    inner: &mut Inner<'_, impl Policy>,
+    key: &<K::Form as Form>::Kept,
+) -> Result<Stored, Error> {
+    Ok(inner.work.arena.key(K::Form::erase(K::Form::kept(key)))?)
+}
+
+/// The bounds of all byte strings that begin with `prefix`.
+fn prefix_bounds(
+    inner: &mut Inner<'_, impl Policy>,
+    prefix: &[u8],
+) -> Result<(Bound<Stored>, Bound<Stored>), Error> {
+    let low = Bound::Included(inner.work.arena.key(KeyRef::Bytes(prefix))?);
+    // The smallest string above all of them: the last byte that can grow is one larger.
+    let high = match prefix.iter().rposition(|&byte| byte < 0xFF) {
+        None => Bound::Unbounded,
+        Some(at) => {
+            let mut next = prefix[..=at].to_vec();
+            next[at] += 1;
+            Bound::Excluded(inner.work.arena.key(KeyRef::Bytes(&next))?)
+        }
+    };
+    Ok((low, high))
+}
+
+/// A scan, made by [`Tx::scan`] or [`Tx::find_all`].
+///
+/// The transaction commits only if no other transaction has changed, inserted or deleted a row of
+/// the part that was scanned. Own writes are visible, if they were made before the scan began.
+#[must_use = "a scan does nothing until its rows are requested"]
+pub struct Scan<'t, 's, P: Policy> {
+    tx: &'t Tx<'s, P>,
+    index: &'t (dyn ErasedIndex + 'static),
+    bounds: Result<(Bound<Stored>, Bound<Stored>), Error>,
+    descending: bool,
+    limit: usize,
+}
+
+impl<P: Policy> fmt::Debug for Scan<'_, '_, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Scan({})", self.index.core().name)
+    }
+}
+
+impl<'t, P: Policy> Scan<'t, '_, P> {
+    /// Scans in descending order.
+    pub fn descending(mut self) -> Self {
+        self.descending = true;
+        self
+    }
+
+    /// Ends the scan after the given number of rows.
+    pub fn limit(mut self, rows: usize) -> Self {
+        self.limit = rows;
+        self
+    }
+
+    /// Returns the rows.
+    pub fn rows(self) -> Result<Vec<Row<'t>>, Error> {
+        let mut rows = Vec::new();
+        self.for_each(|row| {
+            rows.try_reserve(1).map_err(|_| out_of_memory(&rows))?;
+            rows.push(row);
+            Ok::<_, Error>(ControlFlow::Continue(()))
+        })?;
+        Ok(rows)
+    }
+
+    /// Calls `visit` with each row until it returns [`ControlFlow::Break`]. `visit` may use the
+    /// transaction.
+    pub fn for_each<E: From<Error>>(
+        self,
+        mut visit: impl FnMut(Row<'t>) -> Result<ControlFlow<()>, E>,
+    ) -> Result<(), E> {
+        let core = self.index.core();
+        if !core.scans {
+            return Err(Error::PointsOnly { index: core.name.clone() }.into());
+        }
+        let (mut low, mut high) = self.bounds.clone()?;
+        let (mut left, mut images) = (self.limit, Vec::new());
+        let mut most = if left < MOST { left } else { FIRST };
+        while left > 0 {
+            let next = {
+                let mut inner = self.tx.enter_scan()?;
+                let range = (low, high);
+                let most = most.min(left);
+                let next = inner.scan(self.index, range, self.descending, most, &mut images);
+                next.map_err(|stop| failed(&mut inner, stop))?
+            };
+            for &image in &images {
+                left -= 1;
+                if visit(row(core, image))?.is_break() {
+                    return Ok(());
+                }
+            }
+            let Some(last) = next else { return Ok(()) };
+            *(if self.descending { &mut high } else { &mut low }) = Bound::Excluded(last);
+            most = (most * 2).min(MOST);
+        }
+        Ok(())
+    }
+}
+
+fn out_of_memory<T>(list: &[T]) -> Error {
+    silvics::AllocError::System { requested: size_of_val(list) + size_of::<T>() }.into()
+}
+
+impl<'s, P: Policy> Tx<'s, P> {
+    /// The state, for a scan whose index was checked when it was made.
+    fn enter_scan(&self) -> Result<RefMut<'_, Inner<'s, P>>, Error> {
+        if self.busy.get() {
+            return Err(Error::Nested);
+        }
+        let inner = self.inner.try_borrow_mut().map_err(|_| Error::Nested)?;
+        match inner.doomed {
+            Some(conflict) => Err(conflict.into()),
+            None => Ok(inner),
+        }
+    }
+}

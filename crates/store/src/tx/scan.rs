@@ -1,0 +1,104 @@
+//! Scans: parts of an index, each protected as a whole.
+
+use super::arena::Stored;
+use super::read::Opened;
+use super::state::{IndexPtr, Inner, push};
+use crate::index::{Bounds, ErasedIndex};
+use crate::key::KeyRef;
+use crate::policy::{Policy, Scanned, Stop};
+use crate::rows::{Address, RowRef};
+use std::ops::Bound;
+use std::ptr::NonNull;
+
+/// The walks over a part whose rows come or go, before the transaction is aborted.
+const TRIES: usize = 64;
+
+impl<P: Policy> Inner<'_, P> {
+    /// Scans up to `most` entries of a range, into `images`. Returns the key of the last entry,
+    /// unless the range has no more entries.
+    pub(crate) fn scan(
+        &mut self,
+        index: &(dyn ErasedIndex + 'static),
+        range: (Bound<Stored>, Bound<Stored>),
+        descending: bool,
+        most: usize,
+        images: &mut Vec<NonNull<u64>>,
+    ) -> Result<Option<Stored>, Stop> {
+        for tries in 0..TRIES {
+            let last = self.collect(index, range, descending, most)?;
+            let (low, high) = match last {
+                None => range,
+                Some(last) if descending => (Bound::Included(last), range.1),
+                Some(last) => (range.0, Bound::Included(last)),
+            };
+            images.clear();
+            // An entry whose removal was postponed stays: see `StoreCore::postpone`.
+            let all_there = self.read_segment(index, tries > TRIES / 2, images)?;
+            if !all_there {
+                silvics_sync::hint::spin_loop();
+                continue;
+            }
+            let index = IndexPtr::of(index);
+            if P::scanned(self, Scanned { index, low, high, descending })? {
+                return Ok(last);
+            }
+        }
+        Err(crate::Conflict::RangeChanged.into())
+    }
+
+    /// Collects entries into the segment. Returns the last key if there may be more.
+    fn collect(
+        &mut self,
+        index: &dyn ErasedIndex,
+        range: (Bound<Stored>, Bound<Stored>),
+        descending: bool,
+        most: usize,
+    ) -> Result<Option<Stored>, Stop> {
+        // SAFETY: the arena is cleared after the transaction.
+        let bounds: Bounds<'_> = unsafe { (range.0.map(|k| k.get()), range.1.map(|k| k.get())) };
+        let work = &mut *self.work;
+        work.segment.clear();
+        let mut failed = None;
+        index.walk(bounds, descending, &self.guard, &mut |key: KeyRef<'_>, word| {
+            // SAFETY: R1: the word is one of an index.
+            let address = unsafe { Address::of(word) };
+            // SAFETY: R2: it was read under the guard.
+            unsafe { RowRef::<P::Rows>::new(address, index.core().words) }.prefetch();
+            let stored = work.arena.key(key);
+            let pushed = stored.and_then(|key| push(&mut work.segment, (key, address)));
+            if let Err(error) = pushed {
+                failed = Some(error);
+                return false;
+            }
+            work.segment.len() < most
+        });
+        match failed {
+            Some(error) => Err(error.into()),
+            None if self.work.segment.len() < most => Ok(None),
+            None => Ok(self.work.segment.last().map(|&(key, _)| key)),
+        }
+    }
+
+    /// Reads the rows of the segment. Returns false if a row is not there, unless `is_patient`.
+    fn read_segment(
+        &mut self,
+        index: &dyn ErasedIndex,
+        is_patient: bool,
+        images: &mut Vec<NonNull<u64>>,
+    ) -> Result<bool, Stop> {
+        let core = index.core();
+        for at in 0..self.work.segment.len() {
+            let (key, row) = self.work.segment[at];
+            // SAFETY: the arena is cleared after the transaction.
+            let key = unsafe { key.get() };
+            match self.open(core, key, row.word(), core.words, false)? {
+                Opened::Row(found) => push(images, found.image)?,
+                // Another transaction has placed the entry and is not committed, or the entry is
+                // about to leave. An optimistic scan goes on: the validation finds the difference.
+                Opened::Gone if P::WAITS_FOR_ROWS && !is_patient => return Ok(false),
+                Opened::Gone | Opened::OwnGone => {}
+            }
+        }
+        Ok(true)
+    }
+}

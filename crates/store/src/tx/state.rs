@@ -1,0 +1,232 @@
+//! The state of a transaction: its writes, the entries that it has placed in indexes, and what its
+//! policy keeps. A thread reuses the memory for its next transaction.
+
+use super::arena::{Arena, Stored};
+use crate::error::Conflict;
+use crate::index::ErasedIndex;
+use crate::policy::Policy;
+use crate::rows::{Address, RowRef};
+use crate::store::StoreCore;
+use crate::table::TableCore;
+use silvics::{AllocError, Guard};
+use std::collections::HashMap;
+use std::ptr::NonNull;
+
+/// An index of the store, which lives as long as the store (T1).
+#[derive(Clone, Copy)]
+pub(crate) struct IndexPtr(NonNull<dyn ErasedIndex>);
+
+// SAFETY: it is a reference to an index, which is `Sync`.
+unsafe impl Send for IndexPtr {}
+
+impl IndexPtr {
+    pub(crate) fn of(index: &(dyn ErasedIndex + 'static)) -> Self {
+        Self(NonNull::from(index))
+    }
+
+    /// # Safety
+    /// The store that owns the index lives during `'a`.
+    #[inline(always)]
+    pub(crate) unsafe fn get<'a>(self) -> &'a dyn ErasedIndex {
+        // SAFETY: the caller's promise: T1.
+        unsafe { self.0.as_ref() }
+    }
+
+    pub(crate) fn is(self, other: Self) -> bool {
+        std::ptr::addr_eq(self.0.as_ptr(), other.0.as_ptr())
+    }
+}
+
+/// The kind of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WriteKind {
+    /// It has made the row.
+    Insert,
+    /// It changes a row.
+    Update,
+    /// It deletes a row.
+    Delete,
+    /// It has made the row and deleted it again.
+    Void,
+}
+
+/// A row that a transaction writes. The row is changed at the commit.
+pub(crate) struct Write<P: Policy> {
+    pub row: RowRef<P::Rows>,
+    pub table: NonNull<TableCore<P>>,
+    pub kind: WriteKind,
+    /// The columns that the row will have.
+    pub new: NonNull<u64>,
+    /// The columns that the row had, unless this transaction has made it.
+    pub old: Option<NonNull<u64>>,
+    /// The policy's knowledge of the row: the version that was read.
+    pub mark: u64,
+}
+
+/// An entry that a transaction has placed in an index, or will place at its commit.
+pub(crate) struct Placed {
+    pub index: IndexPtr,
+    pub key: Stored,
+    pub row: Address,
+    /// Whether the key leads to another row until the commit, which gives it up then.
+    pub takes_over: bool,
+}
+
+/// The memory of a transaction.
+pub(crate) struct Workspace<P: Policy> {
+    pub arena: Arena,
+    pub writes: Writes<P>,
+    pub placed: Vec<Placed>,
+    pub log: P::Log,
+    /// The entries of the scan that is under way.
+    pub segment: Vec<(Stored, Address)>,
+}
+
+impl<P: Policy> Default for Workspace<P> {
+    fn default() -> Self {
+        Self {
+            arena: Arena::default(),
+            writes: Writes::default(),
+            placed: Vec::new(),
+            log: P::Log::default(),
+            segment: Vec::new(),
+        }
+    }
+}
+
+// SAFETY: the pointers lead to rows and tables, which any thread may use, and into the arena, which
+// moves with them.
+unsafe impl<P: Policy> Send for Workspace<P> {}
+
+/// The state of a transaction that is under way.
+pub struct Inner<'s, P: Policy> {
+    pub(crate) store: &'s StoreCore<P>,
+    pub(crate) guard: Guard,
+    pub(crate) work: Box<Workspace<P>>,
+    /// The transaction's age: smaller is older. Wait-die keeps it when it runs a transaction again.
+    pub(crate) ts: u64,
+    /// Why the transaction cannot go on, if it cannot.
+    pub(crate) doomed: Option<Conflict>,
+}
+
+/// From this number of writes on, they are found by a hash table.
+const FEW: usize = 16;
+
+/// The rows that a transaction writes, found by their addresses.
+pub(crate) struct Writes<P: Policy> {
+    list: Vec<Write<P>>,
+    by_row: HashMap<Address, u32>,
+}
+
+impl<P: Policy> Default for Writes<P> {
+    fn default() -> Self {
+        Self { list: Vec::new(), by_row: HashMap::new() }
+    }
+}
+
+impl<P: Policy> Writes<P> {
+    #[inline(always)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// The number of the write of a row.
+    #[inline]
+    pub(crate) fn find(&self, row: Address) -> Option<usize> {
+        if self.list.len() <= FEW {
+            return self.list.iter().position(|write| write.row.address == row);
+        }
+        self.by_row.get(&row).map(|&at| at as usize)
+    }
+
+    /// Makes room for one more write.
+    #[inline]
+    pub(crate) fn reserve(&mut self) -> Result<(), AllocError> {
+        let at = self.list.len();
+        if at < self.list.capacity() && at < FEW {
+            return Ok(());
+        }
+        let requested = (at + 1) * size_of::<Write<P>>();
+        let failed = |_| AllocError::System { requested };
+        self.list.try_reserve(1).map_err(failed)?;
+        self.by_row.try_reserve(FEW + 1).map_err(failed)
+    }
+
+    /// Adds a write, for which there is room. Returns its number.
+    pub(crate) fn push(&mut self, write: Write<P>) -> usize {
+        let at = self.list.len();
+        if at >= FEW {
+            if at == FEW {
+                let rows = self.list.iter().enumerate();
+                self.by_row.extend(rows.map(|(at, write)| (write.row.address, at as u32)));
+            }
+            self.by_row.insert(write.row.address, at as u32);
+        }
+        self.list.push(write);
+        at
+    }
+
+    /// Takes back the last write.
+    pub(crate) fn pop(&mut self) {
+        if let Some(write) = self.list.pop() {
+            self.by_row.remove(&write.row.address);
+        }
+        if self.list.len() <= FEW {
+            self.by_row.clear(); // `push` fills it again
+        }
+    }
+
+    #[inline]
+    pub(crate) fn all(&self) -> &[Write<P>] {
+        &self.list
+    }
+
+    #[inline]
+    pub(crate) fn all_mut(&mut self) -> &mut [Write<P>] {
+        &mut self.list
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.list.clear();
+        if !self.by_row.is_empty() {
+            self.by_row.clear();
+        }
+    }
+}
+
+/// Appends to a list, or reports that there is no memory.
+#[inline]
+pub(crate) fn push<T>(list: &mut Vec<T>, element: T) -> Result<(), AllocError> {
+    if list.len() == list.capacity() {
+        grow(list)?;
+    }
+    list.push(element);
+    Ok(())
+}
+
+#[cold]
+fn grow<T>(list: &mut Vec<T>) -> Result<(), AllocError> {
+    let requested = (list.len() + 1) * size_of::<T>();
+    list.try_reserve(1).map_err(|_| AllocError::System { requested })
+}
+
+/// Words in the arena of a transaction as a slice.
+///
+/// # Safety
+/// The arena returned `words` words at `start`, has not released them during `'a`, and nobody
+/// writes them during `'a`.
+#[inline(always)]
+pub(crate) unsafe fn words<'a>(start: NonNull<u64>, words: usize) -> &'a [u64] {
+    // SAFETY: the caller's promise.
+    unsafe { std::slice::from_raw_parts(start.as_ptr(), words) }
+}
+
+/// Words in the arena of a transaction as bytes.
+///
+/// # Safety
+/// As for [`words`].
+#[inline(always)]
+pub(crate) unsafe fn bytes<'a>(start: NonNull<u64>, words: usize) -> &'a [u8] {
+    // SAFETY: the caller's promise; each word is eight bytes.
+    unsafe { std::slice::from_raw_parts(start.as_ptr().cast(), words * 8) }
+}

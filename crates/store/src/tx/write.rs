@@ -1,0 +1,358 @@
+//! Insertions, updates and deletions: they are remembered until the commit, and place their entries
+//! in indexes at once.
+//!
+//! An entry of an index is a hint: the row says whether it is there, and which key it has. So an
+//! entry may come before the row has the key, and may stay a little longer than the row has it.
+
+use super::arena::Stored;
+use super::read::{Found, Opened};
+use super::state::{IndexPtr, Inner, Placed, Write, WriteKind, bytes, push};
+use crate::canary;
+use crate::error::Error;
+use crate::index::{ErasedIndex, IndexCore};
+use crate::key::KeyRef;
+use crate::policy::{Policy, Seen, Stop};
+use crate::rows::{Address, RowRef};
+use crate::table::TableCore;
+use silvics::AllocError;
+use silvics_sync::backoff::Backoff;
+use std::ptr::NonNull;
+
+/// The attempts to place an entry whose place a row has that is not there.
+const TRIES: usize = 32;
+
+/// Why a row cannot be written.
+pub(crate) enum Fail {
+    Stop(Stop),
+    Error(Error),
+}
+
+impl From<Stop> for Fail {
+    fn from(stop: Stop) -> Self {
+        Self::Stop(stop)
+    }
+}
+
+impl From<AllocError> for Fail {
+    fn from(error: AllocError) -> Self {
+        Self::Stop(Stop::Alloc(error))
+    }
+}
+
+impl<P: Policy> Inner<'_, P> {
+    /// Inserts a row with the columns `new`, which lie in the arena.
+    pub(crate) fn insert(&mut self, table: &TableCore<P>, new: NonNull<u64>) -> Result<(), Fail> {
+        let primary = &*table.indexes[0];
+        let words = table.places.words;
+        // SAFETY: the words of the new row, which nobody writes now.
+        let image = unsafe { bytes(new, words) };
+        if let Some(at) = self.own_deleted(primary, image) {
+            return self.revive(table, at, new);
+        }
+        self.work.writes.reserve()?;
+        let row = table.rows.owner().alloc(P::new_header(self.ts))?;
+        let row = row_of::<P>(row, words);
+        let mark = match P::made(self, row) {
+            Ok(mark) => mark,
+            Err(stop) => {
+                // SAFETY: the row was made above, and no other thread knows it.
+                unsafe { table.rows.owner().dealloc(row.address) };
+                return Err(stop.into());
+            }
+        };
+        let kind = WriteKind::Insert;
+        let write = Write { row, table: NonNull::from(table), kind, new, old: None, mark };
+        let at = self.work.writes.push(write);
+        let placed = self.work.placed.len();
+        for index in &table.indexes {
+            let done = index.core().with_key(image, |key| self.place(table, &**index, key, row));
+            if let Err(fail) = done {
+                self.unplace_from(placed);
+                // The row stays in the list, so that the end of the transaction frees it.
+                self.work.writes.all_mut()[at].kind = WriteKind::Void;
+                return Err(fail);
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of the write by which this transaction has deleted the row that has the primary
+    /// key of `image`.
+    fn own_deleted(&self, primary: &dyn ErasedIndex, image: &[u8]) -> Option<usize> {
+        if self.work.writes.is_empty() {
+            return None;
+        }
+        let word = primary.core().with_key(image, |key| primary.look(key, &self.guard))?;
+        // SAFETY: R1: the word is one of an index.
+        let at = self.work.writes.find(unsafe { Address::of(word) })?;
+        (self.work.writes.all()[at].kind == WriteKind::Delete).then_some(at)
+    }
+
+    /// Inserts a row in place of one with the same primary key that this transaction has deleted.
+    fn revive(&mut self, table: &TableCore<P>, at: usize, new: NonNull<u64>) -> Result<(), Fail> {
+        let write = &self.work.writes.all()[at];
+        let row = write.row;
+        let Some(old) = write.old else { return Ok(()) };
+        self.reindex(table, row, Some(old), old, new)?;
+        let write = &mut self.work.writes.all_mut()[at];
+        (write.kind, write.new) = (WriteKind::Update, new);
+        Ok(())
+    }
+
+    /// Gives the row that `find` has found for writing the columns `new`, which lie in the arena.
+    pub(crate) fn update(
+        &mut self,
+        table: &TableCore<P>,
+        found: Found<P>,
+        new: NonNull<u64>,
+    ) -> Result<(), Fail> {
+        match found.seen {
+            Seen::Own(at) => {
+                let write = &self.work.writes.all()[at];
+                let (old, now) = (write.old, write.new);
+                self.reindex(table, found.row, old, now, new)?;
+                self.work.writes.all_mut()[at].new = new;
+            }
+            Seen::Present(mark) => {
+                // The row is in the list before its entries are placed: see `is_placed`.
+                let at = self.push_write(table, found, WriteKind::Update, new, mark)?;
+                let old = found.image;
+                if let Err(fail) = self.reindex(table, found.row, Some(old), old, new) {
+                    debug_assert_eq!(at + 1, self.work.writes.all().len());
+                    self.work.writes.pop();
+                    return Err(fail);
+                }
+            }
+            Seen::Absent => {}
+        }
+        Ok(())
+    }
+
+    /// Deletes the row that `find` has found for writing.
+    pub(crate) fn delete(&mut self, table: &TableCore<P>, found: Found<P>) -> Result<(), Fail> {
+        match found.seen {
+            Seen::Own(at) => {
+                self.unplace_row(found.row.address);
+                let write = &mut self.work.writes.all_mut()[at];
+                write.kind = if write.old.is_none() { WriteKind::Void } else { WriteKind::Delete };
+            }
+            Seen::Present(mark) => {
+                self.push_write(table, found, WriteKind::Delete, found.image, mark)?;
+            }
+            Seen::Absent => {}
+        }
+        Ok(())
+    }
+
+    fn push_write(
+        &mut self,
+        table: &TableCore<P>,
+        found: Found<P>,
+        kind: WriteKind,
+        new: NonNull<u64>,
+        mark: u64,
+    ) -> Result<usize, AllocError> {
+        let (row, old) = (found.row, Some(found.image));
+        self.work.writes.reserve()?;
+        let table = NonNull::from(table);
+        Ok(self.work.writes.push(Write { row, table, kind, new, old, mark }))
+    }
+
+    /// Places the entries for the keys that a row gets, and removes those that this transaction has
+    /// placed for keys that it loses. `committed` are the columns that others see, `now` those that
+    /// this transaction has seen so far.
+    fn reindex(
+        &mut self,
+        table: &TableCore<P>,
+        row: RowRef<P::Rows>,
+        committed: Option<NonNull<u64>>,
+        now: NonNull<u64>,
+        new: NonNull<u64>,
+    ) -> Result<(), Fail> {
+        let words = table.places.words;
+        // SAFETY: the arena has these images, which nobody writes now.
+        let (now, new) = unsafe { (bytes(now, words), bytes(new, words)) };
+        // SAFETY: likewise.
+        let committed = committed.map(|committed| unsafe { bytes(committed, words) });
+        let first = self.work.placed.len();
+        for index in &table.indexes[1..] {
+            let core = index.core();
+            let has =
+                same_key(core, now, new) || committed.is_some_and(|old| same_key(core, old, new));
+            let done = core.with_key(new, |key| {
+                if !has {
+                    return self.place(table, &**index, key, row);
+                }
+                if self.is_taken_over(&**index, key, row.address) {
+                    return Err(Fail::Error(unique(table, core)));
+                }
+                Ok(())
+            });
+            if let Err(fail) = done {
+                self.unplace_from(first);
+                return Err(fail);
+            }
+        }
+        let mut at = 0;
+        for _ in 0..first {
+            let placed = &self.work.placed[at];
+            // SAFETY: T1.
+            let core = unsafe { placed.index.get() }.core();
+            // SAFETY: the arena is cleared after the transaction.
+            let is_new = core.with_key(new, |key| key == unsafe { placed.key.get() });
+            if placed.row == row.address && !is_new {
+                let placed = self.work.placed.remove(at);
+                self.unplace(&placed);
+            } else {
+                at += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Places an entry.
+    fn place(
+        &mut self,
+        table: &TableCore<P>,
+        index: &(dyn ErasedIndex + 'static),
+        key: KeyRef<'_>,
+        row: RowRef<P::Rows>,
+    ) -> Result<(), Fail> {
+        if index.core().is_unique() {
+            P::claim(self, index, key)?;
+        }
+        let stored = self.work.arena.key(key)?;
+        let entry = |takes_over| Placed {
+            index: IndexPtr::of(index),
+            key: stored,
+            row: row.address,
+            takes_over,
+        };
+        push(&mut self.work.placed, entry(true))?; // room, before the index has the entry
+        let mut backoff = Backoff::new();
+        for _ in 0..TRIES {
+            let present = match index.place(key, row.address.word(), &self.guard) {
+                Ok(None) => {
+                    let last = self.work.placed.len() - 1;
+                    self.work.placed[last] = entry(false);
+                    P::placed(self, index, key)?;
+                    return Ok(());
+                }
+                Ok(Some(present)) => present,
+                Err(error) => {
+                    self.work.placed.pop();
+                    return Err(error.into());
+                }
+            };
+            match self.occupant(index, key, present) {
+                Ok(Occupant::GivesUp) if !self.is_taken_over(index, key, row.address) => {
+                    return Ok(());
+                }
+                Ok(Occupant::Leaves) => backoff.wait(),
+                Ok(Occupant::Stays | Occupant::GivesUp) => {
+                    self.work.placed.pop();
+                    return Err(Fail::Error(unique(table, index.core())));
+                }
+                Err(stop) => {
+                    self.work.placed.pop();
+                    return Err(stop.into());
+                }
+            }
+        }
+        self.work.placed.pop();
+        Err(self.store.obstructed().into())
+    }
+
+    /// Whether another row of this transaction takes over a key at the commit.
+    fn is_taken_over(
+        &self,
+        index: &(dyn ErasedIndex + 'static),
+        key: KeyRef<'_>,
+        row: Address,
+    ) -> bool {
+        let this = IndexPtr::of(index);
+        self.work.placed.iter().any(|placed| {
+            let takes_over = placed.takes_over && placed.row != row && placed.index.is(this);
+            // SAFETY: the arena is cleared after the transaction.
+            takes_over && unsafe { placed.key.get() } == key
+        })
+    }
+
+    /// Reads the row that has an entry which this transaction wants to place.
+    fn occupant(
+        &mut self,
+        index: &dyn ErasedIndex,
+        key: KeyRef<'_>,
+        word: u64,
+    ) -> Result<Occupant, Stop> {
+        let core = index.core();
+        Ok(match self.open(core, key, word, core.words, false)? {
+            Opened::Row(_) => Occupant::Stays,
+            Opened::Gone => Occupant::Leaves,
+            Opened::OwnGone => Occupant::GivesUp,
+        })
+    }
+
+    /// Removes the entries that were placed since there were `first` of them.
+    pub(crate) fn unplace_from(&mut self, first: usize) {
+        while self.work.placed.len() > first
+            && let Some(placed) = self.work.placed.pop()
+        {
+            self.unplace(&placed);
+        }
+    }
+
+    /// Removes the entries that were placed for a row.
+    fn unplace_row(&mut self, row: Address) {
+        let mut at = 0;
+        while at < self.work.placed.len() {
+            if self.work.placed[at].row == row {
+                let placed = self.work.placed.remove(at);
+                self.unplace(&placed);
+            } else {
+                at += 1;
+            }
+        }
+    }
+
+    fn unplace(&mut self, placed: &Placed) {
+        if placed.takes_over || canary::planted(canary::Canary::EntryLeft) {
+            return;
+        }
+        self.remove_entry(placed.index, placed.key, placed.row);
+    }
+
+    /// Removes an entry, now or later.
+    pub(crate) fn remove_entry(&mut self, index: IndexPtr, key: Stored, row: Address) {
+        // SAFETY: T1; the arena is cleared after the transaction.
+        let (entries, key) = unsafe { (index.get(), key.get()) };
+        if entries.look(key, &self.guard) == Some(row.word())
+            && entries.remove(key, &self.guard).is_err()
+        {
+            self.store.postpone(index, key, row);
+        }
+    }
+}
+
+/// The row that has an entry which a transaction wants to place.
+enum Occupant {
+    /// It keeps the key: the index is unique.
+    Stays,
+    /// It is about to go, or to have the key.
+    Leaves,
+    /// This transaction deletes it, or gives it another key: the entry is replaced at the commit.
+    GivesUp,
+}
+
+fn unique<P: Policy>(table: &TableCore<P>, index: &IndexCore) -> Error {
+    Error::Unique { table: table.name.clone(), index: index.name.clone() }
+}
+
+fn same_key(core: &IndexCore, one: &[u8], other: &[u8]) -> bool {
+    core.with_key(one, |one| core.with_key(other, |other| one == other))
+}
+
+fn row_of<P: Policy>(row: Address, words: usize) -> RowRef<P::Rows> {
+    // SAFETY: the caller has just allocated the row.
+    unsafe { RowRef::new(row, words) }
+}
