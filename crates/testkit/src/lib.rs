@@ -28,7 +28,7 @@
 //! the suite does, so you can check an index of your own with it.
 //!
 //! [`versions`] does so for maps with versions, with their snapshots and batches, and [`lists`] for
-//! maps with several values for a key.
+//! maps with several values for a key. [`serial`] does so for transactions.
 //!
 //! The suite is itself tested: each index of [`broken`] has one planted mistake, and the property
 //! named beside it must refute it.
@@ -69,6 +69,8 @@ mod rest;
 mod rng;
 #[cfg(silvics_shuttle)]
 pub mod schedules;
+#[cfg(not(silvics_shuttle))]
+pub mod serial;
 pub mod size;
 #[cfg(all(feature = "suite", not(silvics_shuttle)))]
 mod suite;

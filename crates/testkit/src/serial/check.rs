@@ -1,0 +1,72 @@
+//! The check of a history.
+
+use super::anomaly::Anomaly;
+use super::choices;
+use super::cycle;
+use super::depend::Dependencies;
+use super::flaw::Flaw;
+use super::graph::Graph;
+use super::history::{End, History};
+use super::lives::Lives;
+use super::own::Walk;
+use super::table::Table;
+
+/// The result of a check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The checker found no anomaly. If no choice is open, the history is strictly serializable.
+    Serializable {
+        /// The number of choices left open: absent states of keys that could not be ordered.
+        /// Only anomalies that depend on them can have been missed.
+        open: u64,
+    },
+    /// No serial order that respects real time explains the history.
+    Anomaly(Box<Anomaly>),
+    /// The history breaks a rule of [`History`], so that it cannot be checked.
+    Unfit(String),
+}
+
+impl Verdict {
+    /// The anomaly, if the history has one.
+    pub fn anomaly(&self) -> Option<&Anomaly> {
+        match self {
+            Self::Anomaly(anomaly) => Some(anomaly),
+            _ => None,
+        }
+    }
+}
+
+/// Checks whether a history is strictly serializable.
+pub fn check(history: &History) -> Verdict {
+    const MOST: usize = u32::MAX as usize / 4;
+    if history.transactions.len() > MOST {
+        return Verdict::Unfit(format!("a history has at most {MOST} transactions"));
+    }
+    checked(history).unwrap_or_else(|flaw| flaw.verdict(history))
+}
+
+fn checked(history: &History) -> Result<Verdict, Flaw> {
+    let mut table = Table::of(history).map_err(Flaw::Unfit)?;
+    let mut walk = Walk::new(&table);
+    for (at, of) in history.transactions.iter().enumerate() {
+        if of.outcome == End::Committed {
+            walk.transaction(at as u32)?;
+        }
+    }
+    let Walk { observed, effects, .. } = walk;
+    let lives = Lives::of(&mut table, &effects, &observed)?;
+    let Dependencies { mut edges, mut choices, .. } = Dependencies::of(&table, &lives, &observed)?;
+    loop {
+        let graph = Graph::new(history, &edges);
+        let (components, cyclic) = graph.components();
+        if let Some(members) = cyclic {
+            let anomaly = cycle::anomaly(&table, &lives, &graph, &components, &members);
+            return Ok(Verdict::Anomaly(Box::new(anomaly)));
+        }
+        let decided = choices::decide(history, &graph, &mut choices);
+        if decided.is_empty() {
+            return Ok(Verdict::Serializable { open: choices.len() as u64 });
+        }
+        edges.extend(decided);
+    }
+}

@@ -1,0 +1,95 @@
+//! Choices between two edges, of which one is true.
+//!
+//! A transaction that found a key absent, while others inserted the key and deleted it again, comes
+//! before the insertion or after the deletion. If one of the two edges would close a cycle with
+//! the other dependencies, the other edge is true. A choice with two edges that would close one is
+//! an anomaly: either edge shows it.
+//!
+//! What remains open is left out. So an anomaly that only shows when several choices are taken
+//! together can be missed. No history without an anomaly is rejected.
+
+use super::depend::Choice;
+use super::graph::{Edge, Graph};
+use super::history::History;
+use super::table::NONE;
+
+/// The most nodes that one search visits.
+const VISITS: usize = 1 << 11;
+
+/// Searches for paths.
+struct Paths<'g> {
+    history: &'g History,
+    graph: &'g Graph,
+    /// The number of the last search that visited each node.
+    visited: Vec<u32>,
+    searches: u32,
+    stack: Vec<u32>,
+}
+
+/// Takes the choices of which one edge would close a cycle, and returns their other edges. The
+/// graph has no cycle.
+pub(super) fn decide(history: &History, graph: &Graph, choices: &mut Vec<Choice>) -> Vec<Edge> {
+    let visited = vec![0; graph.nodes()];
+    let mut paths = Paths { history, graph, visited, searches: 0, stack: Vec::new() };
+    let mut decided = Vec::new();
+    choices.retain(|&Choice(one, other)| {
+        let edge = if paths.closes(one) {
+            other
+        } else if paths.closes(other) {
+            one
+        } else {
+            return true;
+        };
+        if edge.from != NONE && edge.to != NONE && edge.from != edge.to {
+            decided.push(edge);
+        }
+        false
+    });
+    decided
+}
+
+impl Paths<'_> {
+    /// Whether an edge would close a cycle.
+    fn closes(&mut self, edge: Edge) -> bool {
+        edge.from == NONE || edge.to == NONE || self.leads(edge.to, edge.from)
+    }
+
+    /// Whether a path leads from one transaction to another. All transactions on such a path
+    /// overlap the time from the first one's start to the last one's end, or there is a cycle.
+    fn leads(&mut self, from: u32, to: u32) -> bool {
+        if from == to {
+            return true;
+        }
+        let of = |node: u32| &self.history.transactions[node as usize];
+        let (begin, end) = (of(from).start, of(to).end);
+        self.searches += 1;
+        self.stack.clear();
+        self.stack.push(from);
+        let mut visits = 0;
+        while let Some(node) = self.stack.pop() {
+            visits += 1;
+            if visits > VISITS {
+                return false;
+            }
+            for edge in self.graph.from(node) {
+                if edge.to == to {
+                    return true;
+                }
+                let visited = &mut self.visited[edge.to as usize];
+                if *visited == self.searches {
+                    continue;
+                }
+                *visited = self.searches;
+                let within = if self.graph.is_transaction(edge.to) {
+                    of(edge.to).start <= end && of(edge.to).end >= begin
+                } else {
+                    self.graph.moment(edge.to) < of(to).start
+                };
+                if within {
+                    self.stack.push(edge.to);
+                }
+            }
+        }
+        false
+    }
+}

@@ -1,0 +1,213 @@
+//! The shortest cycle of a component, its name and its report.
+
+use super::anomaly::{Anomaly, Dependency, Kind, Link};
+use super::flaw::involved;
+use super::graph::{Edge, Graph, Why};
+use super::lives::Lives;
+use super::table::{NONE, Table};
+use std::collections::VecDeque;
+
+/// The most edges that the search for the shortest cycle follows.
+const STEPS: usize = 1 << 24;
+
+/// Searches for the cycle with the fewest transactions.
+struct Shortest<'g> {
+    graph: &'g Graph,
+    components: &'g [u32],
+    /// The distance of each node from the source, and the node before it.
+    reached: Vec<(u32, u32)>,
+    touched: Vec<u32>,
+    steps: usize,
+    best: Vec<u32>,
+}
+
+/// Returns the transactions of a shortest cycle of a component. Of two cycles with as many
+/// transactions, it prefers one without real time.
+fn shortest(graph: &Graph, components: &[u32], members: &[u32]) -> Vec<u32> {
+    let reached = vec![(NONE, NONE); graph.nodes()];
+    let (touched, best) = (Vec::new(), Vec::new());
+    let mut search = Shortest { graph, components, reached, touched, steps: 0, best };
+    let mut sources: Vec<u32> = members.to_vec();
+    sources.retain(|&node| graph.is_transaction(node));
+    sources.sort_unstable();
+    for timed in [false, true] {
+        search.steps = 0;
+        for &source in &sources {
+            // One step is left to cycles that the budget would exclude: some cycle is needed.
+            if search.best.len() == 2 || search.steps > STEPS && !search.best.is_empty() {
+                break;
+            }
+            search.from(source, timed);
+        }
+    }
+    search.best
+}
+
+impl Shortest<'_> {
+    /// Looks for a cycle through `source` that is shorter than the best one. An edge to a
+    /// transaction has length 1, and an edge to a moment has length 0.
+    fn from(&mut self, source: u32, timed: bool) {
+        for node in self.touched.drain(..) {
+            self.reached[node as usize] = (NONE, NONE);
+        }
+        let component = self.components[source as usize];
+        let mut queue = VecDeque::from([(source, 0)]);
+        self.reach(source, 0, NONE);
+        while let Some((node, distance)) = queue.pop_front() {
+            if self.reached[node as usize].0 < distance {
+                continue; // a shorter way was found meanwhile
+            }
+            if !self.best.is_empty() && distance as usize + 1 >= self.best.len() {
+                return;
+            }
+            for edge in self.graph.from(node) {
+                let to = edge.to as usize;
+                if self.components[to] != component || edge.why == Why::Time && !timed {
+                    continue;
+                }
+                self.steps += 1;
+                if edge.to == source {
+                    self.best = self.path(node);
+                    return;
+                }
+                let length = u32::from(self.graph.is_transaction(edge.to));
+                if distance + length < self.reached[to].0 {
+                    self.reach(edge.to, distance + length, node);
+                    if length == 0 {
+                        queue.push_front((edge.to, distance));
+                    } else {
+                        queue.push_back((edge.to, distance + length));
+                    }
+                }
+            }
+        }
+    }
+
+    fn reach(&mut self, node: u32, distance: u32, before: u32) {
+        self.touched.push(node);
+        self.reached[node as usize] = (distance, before);
+    }
+
+    /// The transactions on the way to a node.
+    fn path(&self, mut node: u32) -> Vec<u32> {
+        let mut path = Vec::new();
+        while node != NONE {
+            if self.graph.is_transaction(node) {
+                path.push(node);
+            }
+            node = self.reached[node as usize].1;
+        }
+        path.reverse();
+        path
+    }
+}
+
+/// Describes the shortest cycle of a component.
+pub(super) fn anomaly(
+    table: &Table<'_>,
+    lives: &Lives,
+    graph: &Graph,
+    components: &[u32],
+    members: &[u32],
+) -> Anomaly {
+    let mut cycle = shortest(graph, components, members);
+    let starts = cycle.iter().map(|&at| table.transaction(at).start);
+    let first = starts.enumerate().min_by_key(|&(_, start)| start).map_or(0, |(at, _)| at);
+    cycle.rotate_left(first);
+    let names = Names { table, lives };
+    let (mut keys, mut values) = (Vec::new(), Vec::new());
+    let dependencies: Vec<Dependency> = (0..cycle.len())
+        .map(|from| {
+            let to = (from + 1) % cycle.len();
+            let between = graph.from(cycle[from]).iter().filter(|edge| edge.to == cycle[to]);
+            let edge = between.min_by_key(|edge| edge.why.link());
+            let time = Edge { from: cycle[from], to: cycle[to], why: Why::Time };
+            let why = edge.copied().unwrap_or(time).why;
+            if let Some((key, value)) = names.concerned(why) {
+                keys.push(key);
+                values.extend(value);
+            }
+            Dependency { from, to, link: why.link(), reason: names.reason(why, from + 1, to + 1) }
+        })
+        .collect();
+    let transactions = cycle.iter().map(|&at| involved(table.history, at, &keys, &values));
+    Anomaly {
+        kind: kind(&dependencies),
+        real_time: dependencies.iter().any(|of| of.link == Link::RealTime),
+        transactions: transactions.collect(),
+        dependencies,
+        reason: None,
+    }
+}
+
+/// The name of a cycle.
+fn kind(dependencies: &[Dependency]) -> Kind {
+    let count = |link| dependencies.iter().filter(|of| of.link == link).count();
+    match (count(Link::AntiItem), count(Link::AntiPredicate)) {
+        (0, 0) if count(Link::Read) == 0 => Kind::WriteCycle,
+        (0, 0) => Kind::CircularFlow,
+        (1, 0) | (0, 1) => Kind::ReadSkew,
+        (_, 0) => Kind::WriteSkew,
+        (_, _) => Kind::Phantom,
+    }
+}
+
+/// Names keys and values in sentences.
+struct Names<'t, 'h> {
+    table: &'t Table<'h>,
+    lives: &'t Lives,
+}
+
+impl Names<'_, '_> {
+    /// The key and the value that an edge is about.
+    fn concerned(&self, why: Why) -> Option<(u64, Option<u64>)> {
+        match why {
+            Why::Replaced(at)
+            | Why::Read(at)
+            | Why::ReadBefore(at)
+            | Why::FoundGone(at)
+            | Why::MissedBefore(at) => {
+                let version = self.table.version(at);
+                Some((version.key, Some(version.value)))
+            }
+            Why::Reinserted(at) | Why::FoundAbsent(at) | Why::AbsentBefore(at) => {
+                let rank = self.lives.all[at as usize].rank;
+                Some((self.table.keys[rank as usize], None))
+            }
+            Why::Time => None,
+        }
+    }
+
+    fn reason(&self, why: Why, one: usize, two: usize) -> String {
+        let Some((key, value)) = self.concerned(why) else {
+            return format!("T{one} ended before T{two} started");
+        };
+        let value = value.unwrap_or(0);
+        let replaced = match why {
+            Why::Replaced(at) | Why::ReadBefore(at) | Why::FoundGone(at) => {
+                let deleted = self.table.version(at).follower == NONE;
+                if deleted { "deleted" } else { "overwrote" }
+            }
+            _ => "",
+        };
+        match why {
+            Why::Replaced(_) => {
+                format!("T{one} wrote key {key} = {value}, which T{two} {replaced}")
+            }
+            Why::Read(_) => format!("T{two} read key {key} = {value}, which T{one} wrote"),
+            Why::ReadBefore(_) => {
+                format!("T{one} read key {key} = {value}, which T{two} {replaced}")
+            }
+            Why::FoundGone(_) => format!(
+                "T{two} did not find the value {value} of key {key}, which T{one} {replaced}"
+            ),
+            Why::MissedBefore(_) => {
+                format!("T{one} did not find the value {value}, which T{two} wrote to key {key}")
+            }
+            Why::Reinserted(_) => format!("T{one} deleted key {key}, which T{two} inserted again"),
+            Why::FoundAbsent(_) => format!("T{two} found key {key} absent, which T{one} deleted"),
+            Why::AbsentBefore(_) => format!("T{one} found key {key} absent, which T{two} inserted"),
+            Why::Time => String::new(),
+        }
+    }
+}

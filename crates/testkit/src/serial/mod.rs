@@ -1,0 +1,79 @@
+//! Records concurrent histories of transactions, and checks whether they are strictly serializable.
+//! It knows no engine: a store implements [`Transactions`].
+//!
+//! # Source
+//! Adya, "Weak consistency: a generalized theory and optimistic implementations for distributed
+//! transactions", PhD thesis, MIT 1999; Adya, Liskov and O'Neil, "Generalized isolation level
+//! definitions", ICDE 2000. The names of anomalies are theirs ([`Kind`]). The order of versions
+//! follows from reads, since all values are unique: Kingsbury and Alvaro, "Elle: inferring isolation
+//! anomalies from experimental observations", VLDB 2020.
+//!
+//! # Algorithm
+//! ```text
+//! check(history):
+//!   each committed transaction, by itself: it sees its own writes; its scans are in order; each
+//!     value that it read was written to this key, by a transaction that committed, at last
+//!   each version follows the one that its writer saw; two followers are a lost update
+//!   the chains of a key, from insertion to deletion, are ordered by real time
+//!   edges: write → next write (ww); write → read (wr); read → next write (rw);
+//!     absence seen → insertion, deletion → absence seen; end → later start (real time)
+//!   Tarjan's components; in the smallest with a cycle, the cycle with the fewest transactions
+//! ```
+//!
+//! | file | does |
+//! |---|---|
+//! | `table.rs` | names the versions by their values |
+//! | `own.rs` | checks each transaction by itself, and notes what it saw |
+//! | `lives.rs` | orders the versions of each key |
+//! | `depend.rs`, `choices.rs` | find the dependencies, and those that follow from others |
+//! | `graph.rs`, `cycle.rs` | find the shortest cycle, and name it |
+//! | `program.rs`, `record.rs`, `traffic.rs` | draw, run and record transactions |
+//!
+//! # Departures
+//! 1. Adya's version order is given. Here it is inferred: a transaction observes each key before it
+//!    writes the key, so a chain of versions is known. Lives of a key, between which it is absent,
+//!    are ordered by real time (`lives.rs`).
+//! 2. Real-time edges are added, so the check is for strict serializability. They lead through one
+//!    node per end stamp, three edges per transaction.
+//! 3. An absence that a transaction found is a predicate read, also that of a point lookup. A scan
+//!    covers the keys of its range; with a limit reached, those up to its last entry. A find that
+//!    finds nothing says that the key to which the value is written does not have it.
+//! 4. An absence between two moments at which the key was present may belong to several gaps. If
+//!    all but one would close a cycle, it belongs to the remaining one (`choices.rs`).
+//!
+//! # What it misses
+//! * No history without an anomaly is rejected. An anomaly can be missed if it depends on an
+//!   absence that overlaps both the insertion and the deletion of the key, or on two lives of a key
+//!   that overlap each other entirely. [`Report::open`] counts these choices.
+//! * Reads of attempts that aborted are not checked. Their writes are: no transaction may see them.
+//! * A deletion has no name. A transaction that saw the deletion of an attempt that aborted is
+//!   found by a contradiction with the key's other states, often under another name.
+//!
+//! # Complexity
+//! O(n log n) for n operations and keys scanned. Each open choice adds a search among the
+//! transactions that overlap it.
+
+mod anomaly;
+mod check;
+mod choices;
+mod cycle;
+mod depend;
+mod face;
+mod flaw;
+mod graph;
+mod history;
+mod lives;
+mod own;
+mod program;
+mod record;
+mod table;
+mod traffic;
+
+pub use anomaly::{Anomaly, Dependency, Involved, Kind, Link};
+pub use check::{Verdict, check};
+pub use face::{Attempt, Body, Make, Refused, Transactions};
+pub use history::{Direction, End, Entry, History, Operation, Range, Transaction};
+pub use traffic::{Found, Plan, Report, Until, Wrong, verify_transactions};
+
+#[cfg(test)]
+mod tests;

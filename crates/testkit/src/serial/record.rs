@@ -1,0 +1,98 @@
+//! Calls a store for one thread, and records the attempts.
+
+use super::face::{Attempt, Refused, Transactions};
+use super::history::{End, Entry, Operation, Range, Transaction};
+use crate::Failure;
+use crate::clock::Clock;
+
+/// The attempts of one thread.
+pub(super) struct Recorder<'a> {
+    store: &'a dyn Transactions,
+    clock: &'a Clock,
+    thread: usize,
+    pub(super) transactions: Vec<Transaction>,
+}
+
+/// A transaction under way, whose operations are recorded.
+pub(super) struct Recorded<'a> {
+    attempt: &'a mut dyn Attempt,
+    operations: &'a mut Vec<Operation>,
+}
+
+impl<'a> Recorder<'a> {
+    pub(super) fn new(store: &'a dyn Transactions, clock: &'a Clock, thread: usize) -> Self {
+        Self { store, clock, thread, transactions: Vec::new() }
+    }
+
+    /// Makes one attempt. Returns whether it committed.
+    pub(super) fn attempt(
+        &mut self,
+        mut body: impl FnMut(&mut Recorded<'_>) -> Result<(), Refused>,
+    ) -> Result<End, Failure> {
+        let Self { store, clock, thread, ref mut transactions } = *self;
+        let mut start = clock.start();
+        let mut operations = Vec::new();
+        let (mut ran, mut refused) = (None, false);
+        let outcome = store.attempt(&mut |attempt| {
+            if let Some(end) = ran.take() {
+                // The engine retries. The next attempt begins when the last one has ended.
+                let operations = std::mem::take(&mut operations);
+                let outcome = End::Aborted;
+                transactions.push(Transaction { thread, start, end, outcome, operations });
+                start = end;
+            }
+            let result = body(&mut Recorded { attempt, operations: &mut operations });
+            (ran, refused) = (Some(clock.end()), result.is_err());
+            result
+        })?;
+        let end = clock.end();
+        if outcome == End::Committed && (refused || ran.is_none()) {
+            let what = if refused { "that had to abort" } else { "that it has not run" };
+            return Err(Failure::new(format!("the store committed a transaction {what}")));
+        }
+        transactions.push(Transaction { thread, start, end, outcome, operations });
+        Ok(outcome)
+    }
+}
+
+impl Recorded<'_> {
+    pub(super) fn read(&mut self, key: u64) -> Result<Option<u64>, Refused> {
+        let value = self.attempt.read(key)?;
+        self.operations.push(Operation::Read { key, value });
+        Ok(value)
+    }
+
+    pub(super) fn read_many(&mut self, keys: &[u64]) -> Result<Vec<Option<u64>>, Refused> {
+        let mut values = Vec::with_capacity(keys.len());
+        self.attempt.read_many(keys, &mut values)?;
+        // If an answer is missing, the key counts as absent: the check will notice.
+        values.resize(keys.len(), None);
+        for (&key, &value) in keys.iter().zip(&values) {
+            self.operations.push(Operation::Read { key, value });
+        }
+        Ok(values)
+    }
+
+    /// Writes or deletes a key. The write is recorded even if it is refused: no other transaction
+    /// may see it then.
+    pub(super) fn write(&mut self, key: u64, value: Option<u64>) -> Result<(), Refused> {
+        self.operations.push(Operation::Write { key, value });
+        match value {
+            Some(value) => self.attempt.write(key, value),
+            None => self.attempt.delete(key),
+        }
+    }
+
+    pub(super) fn scan(&mut self, range: Range) -> Result<Vec<Entry>, Refused> {
+        let mut entries = Vec::new();
+        self.attempt.scan(&range, &mut entries)?;
+        self.operations.push(Operation::Scan { range, entries: entries.clone() });
+        Ok(entries)
+    }
+
+    pub(super) fn find(&mut self, value: u64) -> Result<Option<u64>, Refused> {
+        let found = self.attempt.find(value)?;
+        self.operations.push(Operation::Find { value, found });
+        Ok(found)
+    }
+}
