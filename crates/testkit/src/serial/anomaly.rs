@@ -1,6 +1,6 @@
 //! Anomalies: their names, their transactions and the reasons, for reports.
 
-use super::history::{End, Operation, Range};
+use super::history::{End, Operation};
 use std::fmt;
 
 /// The name of an anomaly. Adya's names are in parentheses.
@@ -95,6 +95,10 @@ pub struct Dependency {
     pub to: usize,
     /// The kind of the dependency.
     pub link: Link,
+    /// Whether real time was used to know to which absence of a key the dependency belongs. If no
+    /// dependency of an anomaly is inferred, and none is real time, no order at all explains the
+    /// transactions.
+    pub inferred: bool,
     /// The reason, as a sentence.
     pub reason: String,
 }
@@ -104,8 +108,8 @@ pub struct Dependency {
 pub struct Anomaly {
     /// The name.
     pub kind: Kind,
-    /// Whether the contradiction needs the real-time order: without it, the history may be
-    /// serializable. A stale read is of this kind.
+    /// Whether a dependency is that one transaction ended before another one started. Then the
+    /// history may be serializable in another order, as with a stale read.
     pub real_time: bool,
     /// The transactions, in the order of the cycle.
     pub transactions: Vec<Involved>,
@@ -143,25 +147,5 @@ impl fmt::Display for Anomaly {
             writeln!(f, "  T{} before T{}: {}.", of.from + 1, of.to + 1, of.reason)?;
         }
         f.write_str("  (stamps before and after each transaction)")
-    }
-}
-
-impl Range {
-    /// Whether the range includes a key.
-    pub(super) fn includes(&self, key: u64) -> bool {
-        (self.from..=self.to).contains(&key)
-    }
-}
-
-impl Operation {
-    /// Whether this operation is on one of these keys, or finds one of these values.
-    pub(super) fn concerns(&self, keys: &[u64], values: &[u64]) -> bool {
-        match self {
-            Self::Read { key, .. } | Self::Write { key, .. } => keys.contains(key),
-            Self::Scan { range, .. } => keys.iter().any(|&key| range.includes(key)),
-            Self::Find { value, found } => {
-                values.contains(value) || found.is_some_and(|key| keys.contains(&key))
-            }
-        }
     }
 }

@@ -5,8 +5,8 @@
 //! the other dependencies, the other edge is true. A choice with two edges that would close one is
 //! an anomaly: either edge shows it.
 //!
-//! What remains open is left out. So an anomaly that only shows when several choices are taken
-//! together can be missed. No history without an anomaly is rejected.
+//! Choices that remain open are left out. So an anomaly that only shows when several choices are
+//! taken together can be missed. No history without an anomaly is rejected.
 
 use super::depend::Choice;
 use super::graph::{Edge, Graph};
@@ -41,7 +41,7 @@ pub(super) fn decide(history: &History, graph: &Graph, choices: &mut Vec<Choice>
             return true;
         };
         if edge.from != NONE && edge.to != NONE && edge.from != edge.to {
-            decided.push(edge);
+            decided.push(Edge { timed: true, ..edge });
         }
         false
     });

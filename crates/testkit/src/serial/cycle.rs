@@ -2,7 +2,7 @@
 
 use super::anomaly::{Anomaly, Dependency, Kind, Link};
 use super::flaw::involved;
-use super::graph::{Edge, Graph, Why};
+use super::graph::{Graph, Why};
 use super::lives::Lives;
 use super::table::{NONE, Table};
 use std::collections::VecDeque;
@@ -21,8 +21,8 @@ struct Shortest<'g> {
     best: Vec<u32>,
 }
 
-/// Returns the transactions of a shortest cycle of a component. Of two cycles with as many
-/// transactions, it prefers one without real time.
+/// Returns the transactions of a shortest cycle of a component. A cycle without real
+/// time is preferred to one with as many transactions and real time.
 fn shortest(graph: &Graph, components: &[u32], members: &[u32]) -> Vec<u32> {
     let reached = vec![(NONE, NONE); graph.nodes()];
     let (touched, best) = (Vec::new(), Vec::new());
@@ -120,14 +120,18 @@ pub(super) fn anomaly(
         .map(|from| {
             let to = (from + 1) % cycle.len();
             let between = graph.from(cycle[from]).iter().filter(|edge| edge.to == cycle[to]);
-            let edge = between.min_by_key(|edge| edge.why.link());
-            let time = Edge { from: cycle[from], to: cycle[to], why: Why::Time };
-            let why = edge.copied().unwrap_or(time).why;
+            let edge = between.min_by_key(|edge| (edge.timed, edge.why.link()));
+            let (why, timed) = edge.map_or((Why::Time, true), |edge| (edge.why, edge.timed));
             if let Some((key, value)) = names.concerned(why) {
                 keys.push(key);
                 values.extend(value);
             }
-            Dependency { from, to, link: why.link(), reason: names.reason(why, from + 1, to + 1) }
+            let mut reason = names.reason(why, from + 1, to + 1);
+            let inferred = timed && why != Why::Time;
+            if inferred {
+                reason.push_str(" (the order follows from real time)");
+            }
+            Dependency { from, to, link: why.link(), inferred, reason }
         })
         .collect();
     let transactions = cycle.iter().map(|&at| involved(table.history, at, &keys, &values));

@@ -49,8 +49,12 @@ impl<'t, 'h> Dependencies<'t, 'h> {
     }
 
     fn add(&mut self, from: u32, to: u32, why: Why) {
-        if from != NONE && to != NONE && from != to {
-            self.edges.push(Edge { from, to, why });
+        self.push(Edge { from, to, why, timed: false });
+    }
+
+    fn push(&mut self, edge: Edge) {
+        if edge.from != NONE && edge.to != NONE && edge.from != edge.to {
+            self.edges.push(edge);
         }
     }
 
@@ -62,6 +66,7 @@ impl<'t, 'h> Dependencies<'t, 'h> {
             from: lives[from].last,
             to: lives[to].first,
             why: Why::Reinserted(to as u32),
+            timed: lives[from].first != NONE && lives[to].last != NONE,
         };
         let ordered = |at: usize| lives[at - 1].is_before(&lives[at]);
         if (range.start + 1..range.end).all(ordered) {
@@ -109,19 +114,19 @@ impl<'t, 'h> Dependencies<'t, 'h> {
         }
         let ended = |at: usize| {
             let life = (range.start + at) as u32;
-            Edge { from: lives[at].last, to: by, why: Why::FoundAbsent(life) }
+            let timed = lives[at].first != NONE;
+            Edge { from: lives[at].last, to: by, why: Why::FoundAbsent(life), timed }
         };
         let begins = |at: usize| {
             let life = (range.start + at) as u32;
-            Edge { from: by, to: lives[at].first, why: Why::AbsentBefore(life) }
+            let timed = lives[at].last != NONE;
+            Edge { from: by, to: lives[at].first, why: Why::AbsentBefore(life), timed }
         };
         if let Some(at) = before.checked_sub(1) {
-            let edge = ended(at);
-            self.add(edge.from, edge.to, edge.why);
+            self.push(ended(at));
         }
         if after < lives.len() {
-            let edge = begins(after);
-            self.add(edge.from, edge.to, edge.why);
+            self.push(begins(after));
         }
         if let Some(at) = lives.iter().position(|life| life.last == by) {
             // It saw the key present as well.
@@ -130,8 +135,7 @@ impl<'t, 'h> Dependencies<'t, 'h> {
                 let why = format!("T1 saw key {key} absent and present before it deleted the key");
                 return Err(contradiction(by, key, why));
             }
-            let edge = begins(at);
-            self.add(edge.from, edge.to, edge.why);
+            self.push(Edge { timed: false, ..begins(at) });
             return Ok(());
         }
         // The order of the lives says where an inserter belongs.
@@ -166,15 +170,16 @@ impl<'t, 'h> Dependencies<'t, 'h> {
             self.add(by, version.writer, Why::MissedBefore(at));
             return Ok(());
         }
-        let gone = Edge { from: version.next, to: by, why: Why::FoundGone(at) };
-        let before = Edge { from: by, to: version.writer, why: Why::MissedBefore(at) };
+        let timed = version.writer != NONE && version.next != NONE;
+        let gone = Edge { from: version.next, to: by, why: Why::FoundGone(at), timed };
+        let before = Edge { from: by, to: version.writer, why: Why::MissedBefore(at), timed };
         let is_gone = version.writer == NONE || version.min_end < start;
         let is_before = version.next == NONE || version.max_start > end;
         if is_gone {
-            self.add(gone.from, gone.to, gone.why);
+            self.push(gone);
         }
         if is_before {
-            self.add(before.from, before.to, before.why);
+            self.push(before);
         }
         if !is_gone && !is_before {
             self.choices.push(Choice(gone, before));

@@ -54,6 +54,8 @@ pub(super) struct Edge {
     pub(super) from: u32,
     pub(super) to: u32,
     pub(super) why: Why,
+    /// Whether real time was needed to know this, or a search for paths that used it.
+    pub(super) timed: bool,
 }
 
 /// A graph.
@@ -81,7 +83,7 @@ impl Graph {
         let moment = |at: usize| (transactions + at) as u32;
         let mut loose = Vec::with_capacity(dependencies.len() + ends.len() * 3);
         loose.extend_from_slice(dependencies);
-        let mut add = |from, to| loose.push(Edge { from, to, why: Why::Time });
+        let mut add = |from, to| loose.push(Edge { from, to, why: Why::Time, timed: true });
         for (at, of) in committed() {
             add(at, moment(ends.partition_point(|&end| end < of.end)));
             let before = ends.partition_point(|&end| end < of.start);
@@ -104,7 +106,7 @@ impl Graph {
         for at in 2..begins.len() {
             begins[at] += begins[at - 1];
         }
-        let filler = Edge { from: 0, to: 0, why: Why::Time };
+        let filler = Edge { from: 0, to: 0, why: Why::Time, timed: true };
         let mut edges = vec![filler; loose.len()];
         for edge in loose {
             let at = &mut begins[edge.from as usize + 1];

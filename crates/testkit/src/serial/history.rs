@@ -120,6 +120,11 @@ impl Range {
         Self { limit: Some(limit), ..self }
     }
 
+    /// Whether the range includes a key.
+    pub(super) fn includes(&self, key: u64) -> bool {
+        (self.from..=self.to).contains(&key)
+    }
+
     /// The least and the greatest key that a scan with these entries has covered, or `None` if it
     /// has covered no key. A scan that reached its limit covers the keys up to its last entry.
     pub(super) fn covered(&self, entries: &[Entry]) -> Option<(u64, u64)> {
@@ -137,8 +142,21 @@ impl Range {
     }
 }
 
+impl Operation {
+    /// Whether this operation is on one of these keys, or finds one of these values.
+    pub(super) fn concerns(&self, keys: &[u64], values: &[u64]) -> bool {
+        match self {
+            Self::Read { key, .. } | Self::Write { key, .. } => keys.contains(key),
+            Self::Scan { range, .. } => keys.iter().any(|&key| range.includes(key)),
+            Self::Find { value, found } => {
+                values.contains(value) || found.is_some_and(|key| keys.contains(&key))
+            }
+        }
+    }
+}
+
 /// The most entries of a scan that are printed.
-const PRINTED: usize = 12;
+const PRINTED: usize = 8;
 
 impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -54,7 +54,7 @@ impl Life {
 pub(super) struct Lives {
     /// The lives, by key and in their probable order.
     pub(super) all: Vec<Life>,
-    /// Where the lives of each key begin, and the end.
+    /// The index at which the lives of each key begin, and the end of the last key.
     begins: Vec<u32>,
 }
 

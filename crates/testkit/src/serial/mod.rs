@@ -3,9 +3,9 @@
 //!
 //! # Source
 //! Adya, "Weak consistency: a generalized theory and optimistic implementations for distributed
-//! transactions", PhD thesis, MIT 1999; Adya, Liskov and O'Neil, "Generalized isolation level
-//! definitions", ICDE 2000. The names of anomalies are theirs ([`Kind`]). The order of versions
-//! follows from reads, since all values are unique: Kingsbury and Alvaro, "Elle: inferring isolation
+//! transactions", doctoral thesis, MIT 1999; Adya, Liskov and O'Neil, "Generalized isolation level
+//! definitions", ICDE 2000. The names of anomalies are theirs ([`Kind`]). All values are unique, so
+//! the order of versions follows from reads, as in Kingsbury and Alvaro, "Elle: inferring isolation
 //! anomalies from experimental observations", VLDB 2020.
 //!
 //! # Algorithm

@@ -116,7 +116,7 @@ impl Script {
             10..12 => self.come_and_go(round, on)?,
             12 if self.verbs.finds => self.look_around(round, on)?,
             _ => {
-                for _ in 0..1 + self.rng.below(7) {
+                for _ in 0..=self.rng.below(7) {
                     self.anything(round, on)?;
                 }
             }

@@ -54,7 +54,7 @@ fn right_histories_pass() {
         &[read(1, 10), write(1, 11), read(3, None)],
         &[read(3, None), write(3, 30), read(1, 12)],
     ]));
-    // Of a range with a limit, the rest is not covered.
+    // A scan that reached its limit does not cover the rest of its range.
     right(&history(&[
         (0, 100, &[scan(Range::ascending(0, 9).limited(2), &[(1, 10), (2, 20)])]),
         (10, 20, &[read(3, None), write(3, 31)]),
@@ -70,7 +70,7 @@ fn an_absence_that_fits_two_gaps_stays_open() {
         (30, 40, &[read(3, 31), write(3, None)]),
     ]));
     assert_eq!(verdict, Verdict::Serializable { open: 2 });
-    // What the reader sees of the writers leaves one gap.
+    // The reader sees a write that leaves one gap.
     right(&history(&[
         (0, 100, &[read(3, None), read(1, 11)]),
         (10, 20, &[read(3, None), write(3, 31)]),

@@ -41,21 +41,21 @@ pub(super) fn scan_of(map: &Map, range: &Range) -> Vec<Entry> {
     }
 }
 
-/// Whether some order explains a history: a search over all orders.
-pub(super) fn has_order(history: &History) -> bool {
+/// Whether some order explains a history: a search over all orders, or all that respect real time.
+pub(super) fn has_order(history: &History, strict: bool) -> bool {
     let committed = history.transactions.iter().filter(|of| of.outcome == End::Committed);
     let committed: Vec<&Transaction> = committed.collect();
     assert!(committed.len() <= 10);
-    search(&committed, 0, &history.initial.iter().copied().collect())
+    search(&committed, strict, 0, &history.initial.iter().copied().collect())
 }
 
-fn search(all: &[&Transaction], done: u32, map: &Map) -> bool {
+fn search(all: &[&Transaction], strict: bool, done: u32, map: &Map) -> bool {
     let rest = || (0..all.len()).filter(|at| done & (1 << at) == 0);
     rest().next().is_none()
         || rest().any(|at| {
             let mut map = map.clone();
-            rest().all(|other| all[other].end >= all[at].start)
+            rest().all(|other| !strict || all[other].end >= all[at].start)
                 && explains(&mut map, all[at])
-                && search(all, done | 1 << at, &map)
+                && search(all, strict, done | 1 << at, &map)
         })
 }
