@@ -82,7 +82,7 @@ pub struct Involved {
     pub end: u64,
     /// How it ended.
     pub outcome: End,
-    /// The operations that matter.
+    /// The operations that matter, each once.
     pub operations: Vec<Operation>,
 }
 

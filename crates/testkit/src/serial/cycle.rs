@@ -33,8 +33,9 @@ fn shortest(graph: &Graph, components: &[u32], members: &[u32]) -> Vec<u32> {
     for timed in [false, true] {
         search.steps = 0;
         for &source in &sources {
-            // One step is left to cycles that the budget would exclude: some cycle is needed.
-            if search.best.len() == 2 || search.steps > STEPS && !search.best.is_empty() {
+            // With real time there is a cycle, so the search goes on until it has found one.
+            let spent = search.steps > STEPS && !(timed && search.best.is_empty());
+            if search.best.len() == 2 || spent {
                 break;
             }
             search.from(source, timed);

@@ -60,16 +60,22 @@ impl Flaw {
     }
 }
 
-/// A transaction in a report, with its operations on these keys and values.
+/// A transaction in a report, with its operations on these keys and values. A repetition with the
+/// same answer is left out.
 pub(super) fn involved(history: &History, at: u32, keys: &[u64], values: &[u64]) -> Involved {
     let of = &history.transactions[at as usize];
-    let matters = of.operations.iter().filter(|operation| operation.concerns(keys, values));
+    let mut operations: Vec<Operation> = Vec::new();
+    for operation in of.operations.iter().filter(|operation| operation.concerns(keys, values)) {
+        if !operations.contains(operation) {
+            operations.push(operation.clone());
+        }
+    }
     Involved {
         index: at as usize,
         thread: of.thread,
         start: of.start,
         end: of.end,
         outcome: of.outcome,
-        operations: matters.cloned().collect(),
+        operations,
     }
 }

@@ -38,8 +38,9 @@ pub enum Until {
 /// The plan of a run.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The numbers of threads, which successive histories use in turn; each at most
-    /// [`THREADS_MAX`](Self::THREADS_MAX). Without one, two threads record.
+    /// The numbers of threads, which successive histories use in turn. Each is taken to be at
+    /// least 1 and at most [`THREADS_MAX`](Self::THREADS_MAX). If the list is empty, two threads
+    /// record.
     pub threads: Vec<usize>,
     /// The number of keys: from 0 on. Each round of a history uses a few neighbours among them.
     pub keys: u64,

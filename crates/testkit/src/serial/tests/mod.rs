@@ -6,6 +6,8 @@ mod by_hand;
 mod orders;
 #[cfg(feature = "suite")]
 mod random;
+#[cfg(not(miri))]
+mod recording;
 
 use super::*;
 

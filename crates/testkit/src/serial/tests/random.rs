@@ -21,7 +21,7 @@ type Program = (Vec<Step>, u64, u64, bool);
 fn programs(most: usize, keys: u64) -> impl Strategy<Value = Vec<Program>> {
     let step = (0..12u8, 0..keys, 0..64u64);
     let aborts = prop_oneof![9 => Just(false), 1 => Just(true)];
-    vec((vec(step, 1..5), 0..25u64, 0..25u64, aborts), 1..most)
+    vec((vec(step, 1..5), 0..50u64, 0..50u64, aborts), 1..most)
 }
 
 /// The range of a step.
