@@ -5,7 +5,7 @@ use super::choices;
 use super::cycle;
 use super::depend::Dependencies;
 use super::flaw::Flaw;
-use super::graph::Graph;
+use super::graph::{Graph, Moments};
 use super::history::{End, History};
 use super::lives::Lives;
 use super::own::Walk;
@@ -59,9 +59,10 @@ fn checked(history: &History) -> Result<Verdict, Flaw> {
     let Walk { observed, effects, .. } = walk;
     let lives = Lives::of(&mut table, &effects, &observed)?;
     let Dependencies { mut edges, mut choices, .. } = Dependencies::of(&table, &lives, &observed)?;
+    let moments = Moments::of(history, &mut edges);
     let mut rounds = 0;
     loop {
-        let graph = Graph::new(history, &edges);
+        let graph = Graph::new(&moments, &edges);
         let (components, cyclic) = graph.components();
         if let Some(members) = cyclic {
             let anomaly = cycle::anomaly(&table, &lives, &graph, &components, &members);

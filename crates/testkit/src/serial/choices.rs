@@ -19,7 +19,7 @@ const VISITS: usize = 1 << 11;
 /// Searches for paths.
 struct Paths<'g> {
     history: &'g History,
-    graph: &'g Graph,
+    graph: &'g Graph<'g>,
     /// The number of the last search that visited each node.
     visited: Vec<u32>,
     searches: u32,
@@ -28,7 +28,7 @@ struct Paths<'g> {
 
 /// Takes the choices of which one edge would close a cycle, and returns their other edges. The
 /// graph has no cycle.
-pub(super) fn decide(history: &History, graph: &Graph, choices: &mut Vec<Choice>) -> Vec<Edge> {
+pub(super) fn decide(history: &History, graph: &Graph<'_>, choices: &mut Vec<Choice>) -> Vec<Edge> {
     let visited = vec![0; graph.nodes()];
     let mut paths = Paths { history, graph, visited, searches: 0, stack: Vec::new() };
     let mut decided = Vec::new();

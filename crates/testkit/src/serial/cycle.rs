@@ -12,7 +12,7 @@ const STEPS: usize = 1 << 24;
 
 /// Searches for the cycle with the fewest transactions.
 struct Shortest<'g> {
-    graph: &'g Graph,
+    graph: &'g Graph<'g>,
     components: &'g [u32],
     /// The distance of each node from the source, and the node before it.
     reached: Vec<(u32, u32)>,
@@ -23,7 +23,7 @@ struct Shortest<'g> {
 
 /// Returns the transactions of a shortest cycle of a component. A cycle without real
 /// time is preferred to one with as many transactions and real time.
-fn shortest(graph: &Graph, components: &[u32], members: &[u32]) -> Vec<u32> {
+fn shortest(graph: &Graph<'_>, components: &[u32], members: &[u32]) -> Vec<u32> {
     let reached = vec![(NONE, NONE); graph.nodes()];
     let (touched, best) = (Vec::new(), Vec::new());
     let mut search = Shortest { graph, components, reached, touched, steps: 0, best };
@@ -107,7 +107,7 @@ impl Shortest<'_> {
 pub(super) fn anomaly(
     table: &Table<'_>,
     lives: &Lives,
-    graph: &Graph,
+    graph: &Graph<'_>,
     components: &[u32],
     members: &[u32],
 ) -> Anomaly {

@@ -128,16 +128,6 @@ impl<'t, 'h> Dependencies<'t, 'h> {
         if after < lives.len() {
             self.push(begins(after));
         }
-        if let Some(at) = lives.iter().position(|life| life.last == by) {
-            // It saw the key present as well.
-            if lives[at].first == NONE {
-                let key = self.table.keys[rank as usize];
-                let why = format!("T1 saw key {key} absent and present before it deleted the key");
-                return Err(contradiction(by, key, why));
-            }
-            self.push(Edge { timed: false, ..begins(at) });
-            return Ok(());
-        }
         // The order of the lives says where an inserter belongs.
         let open = before..after.max(before);
         if !open.clone().any(|at| lives[at].first == by) {
@@ -165,7 +155,8 @@ impl<'t, 'h> Dependencies<'t, 'h> {
             if version.writer == NONE {
                 let (key, value) = (version.key, version.value);
                 let why = format!("T1 read key {key} = {value}, but did not find {value}");
-                return Err(contradiction(by, key, why));
+                let kind = Kind::Internal;
+                return Err(Flaw::Anomaly { kind, transactions: vec![by], keys: vec![key], why });
             }
             self.add(by, version.writer, Why::MissedBefore(at));
             return Ok(());
@@ -186,9 +177,4 @@ impl<'t, 'h> Dependencies<'t, 'h> {
         }
         Ok(())
     }
-}
-
-/// A transaction saw two states of a key without a change of its own.
-fn contradiction(by: u32, key: u64, why: String) -> Flaw {
-    Flaw::Anomaly { kind: Kind::Internal, transactions: vec![by], keys: vec![key], why }
 }

@@ -58,20 +58,23 @@ pub(super) struct Edge {
     pub(super) timed: bool,
 }
 
-/// A graph.
-pub(super) struct Graph {
-    /// The number of transactions. Nodes from this one on are moments.
-    pub(super) transactions: usize,
-    /// The end stamps, one for each moment.
+/// The end stamps of committed transactions, one for each moment.
+pub(super) struct Moments {
+    transactions: usize,
     ends: Vec<u64>,
+}
+
+/// A graph.
+pub(super) struct Graph<'m> {
+    moments: &'m Moments,
     /// The edges by their source.
     edges: Vec<Edge>,
     begins: Vec<u32>,
 }
 
-impl Graph {
-    /// Makes a graph of the committed transactions from dependencies, and adds real time.
-    pub(super) fn new(history: &History, dependencies: &[Edge]) -> Self {
+impl Moments {
+    /// Collects the moments of a history, and adds the edges of real time.
+    pub(super) fn of(history: &History, edges: &mut Vec<Edge>) -> Self {
         let transactions = history.transactions.len();
         let committed = || {
             let all = history.transactions.iter().enumerate();
@@ -81,9 +84,7 @@ impl Graph {
         ends.sort_unstable();
         ends.dedup();
         let moment = |at: usize| (transactions + at) as u32;
-        let mut loose = Vec::with_capacity(dependencies.len() + ends.len() * 3);
-        loose.extend_from_slice(dependencies);
-        let mut add = |from, to| loose.push(Edge { from, to, why: Why::Time, timed: true });
+        let mut add = |from, to| edges.push(Edge { from, to, why: Why::Time, timed: true });
         for (at, of) in committed() {
             add(at, moment(ends.partition_point(|&end| end < of.end)));
             let before = ends.partition_point(|&end| end < of.start);
@@ -94,12 +95,14 @@ impl Graph {
         for at in 1..ends.len() {
             add(moment(at - 1), moment(at));
         }
-        Self::sorted(transactions, ends, &loose)
+        Self { transactions, ends }
     }
+}
 
-    /// Sorts edges by their source, by counting.
-    fn sorted(transactions: usize, ends: Vec<u64>, loose: &[Edge]) -> Self {
-        let mut begins = vec![0; transactions + ends.len() + 2];
+impl<'m> Graph<'m> {
+    /// Makes a graph: sorts edges by their source, by counting.
+    pub(super) fn new(moments: &'m Moments, loose: &[Edge]) -> Self {
+        let mut begins = vec![0; moments.transactions + moments.ends.len() + 2];
         for edge in loose {
             begins[edge.from as usize + 2] += 1;
         }
@@ -114,7 +117,7 @@ impl Graph {
             *at += 1;
         }
         begins.pop();
-        Self { transactions, ends, edges, begins }
+        Self { moments, edges, begins }
     }
 
     /// The edges from a node.
@@ -125,17 +128,17 @@ impl Graph {
 
     /// Whether a node is a transaction.
     pub(super) fn is_transaction(&self, node: u32) -> bool {
-        (node as usize) < self.transactions
+        (node as usize) < self.moments.transactions
     }
 
     /// The number of nodes.
     pub(super) fn nodes(&self) -> usize {
-        self.transactions + self.ends.len()
+        self.begins.len() - 1
     }
 
     /// The end stamp of a moment.
     pub(super) fn moment(&self, node: u32) -> u64 {
-        self.ends[node as usize - self.transactions]
+        self.moments.ends[node as usize - self.moments.transactions]
     }
 
     /// Returns the number of each node's component, and the nodes of a component with a cycle, if
@@ -163,7 +166,7 @@ impl Graph {
 
 /// The state of Tarjan's search.
 struct Tarjan<'g> {
-    graph: &'g Graph,
+    graph: &'g Graph<'g>,
     index: Vec<u32>,
     low: Vec<u32>,
     component: Vec<u32>,

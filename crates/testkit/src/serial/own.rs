@@ -181,6 +181,10 @@ impl<'t, 'h> Walk<'t, 'h> {
                 return Err(Flaw::Unfit(why));
             }
         };
+        if before != NONE && self.seen.contains(&(key, NONE)) {
+            let why = format!("T1 saw key {key} absent and present before it wrote the key");
+            return self.flaw(Kind::Internal, key, &[], why);
+        }
         self.written.push(Own { key, before, now: value });
         Ok(())
     }

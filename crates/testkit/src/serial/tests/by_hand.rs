@@ -227,7 +227,9 @@ fn garbage_and_contradictions_are_found() {
     wrong(&together(&[&[find(10, None)]]), Kind::Garbage, false, 1);
     wrong(&together(&[&[read(1, None)]]), Kind::Garbage, false, 1);
     let ascending = Range::ascending(1, 3);
-    let internal: [&[Operation]; 11] = [
+    let internal: [&[Operation]; 13] = [
+        &[read(1, None), read(1, 10), write(1, 11)],
+        &[find(10, None), read(1, 10), write(1, 11)],
         &[read(1, 10), write(1, 11), read(1, 10)],
         &[read(1, 10), write(1, None), read(1, 10)],
         &[read(1, 10), write(1, 11), find(11, None)],

@@ -3,11 +3,13 @@
 
 use super::orders::{explains, find_in, has_order, scan_of};
 use super::*;
+use crate::rng::Rng;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 const KEYS: u64 = 4;
 
@@ -195,4 +197,21 @@ fn the_model_explains_its_histories() {
     let mut map = history.initial.iter().copied().collect();
     assert!(history.transactions.iter().all(|of| explains(&mut map, of)));
     assert!(has_order(&history, true));
+}
+
+/// Prints the speed of the check of one long history, on one core.
+#[test]
+#[ignore = "a measurement: run it alone, in release"]
+fn speed() {
+    let mut rng = Rng::new(crate::size::seed(), 0);
+    let mut step = || (rng.below(12) as u8, rng.below(KEYS), rng.below(64));
+    let programs: Vec<Program> =
+        (0..300_000u64).map(|at| ((0..5).map(|_| step()).collect(), at % 25, 24, false)).collect();
+    let history = serial(&programs);
+    let operations: usize = history.transactions.iter().map(|of| of.operations.len()).sum();
+    let begun = Instant::now();
+    let verdict = check(&history);
+    let taken = begun.elapsed();
+    println!("{} transactions, {operations} operations: {taken:?}", programs.len());
+    assert!(matches!(verdict, Verdict::Serializable { .. }), "{verdict:?}");
 }
