@@ -11,9 +11,6 @@ use super::lives::Lives;
 use super::own::Walk;
 use super::table::Table;
 
-/// How often choices are decided: each time, the dependencies found may decide further ones.
-const ROUNDS: usize = 16;
-
 /// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -60,20 +57,24 @@ fn checked(history: &History) -> Result<Verdict, Flaw> {
     let lives = Lives::of(&mut table, &effects, &observed)?;
     let Dependencies { mut edges, mut choices, .. } = Dependencies::of(&table, &lives, &observed)?;
     let moments = Moments::of(history, &mut edges);
-    let mut rounds = 0;
-    loop {
-        let graph = Graph::new(&moments, &edges);
+    let cycle = |graph: &Graph<'_>| {
         let (components, cyclic) = graph.components();
-        if let Some(members) = cyclic {
-            let anomaly = cycle::anomaly(&table, &lives, &graph, &components, &members);
-            return Ok(Verdict::Anomaly(Box::new(anomaly)));
-        }
-        let decided = choices::decide(history, &graph, &mut choices);
-        rounds += 1;
-        if decided.is_empty() || rounds > ROUNDS {
-            let open = (choices.len() + decided.len()) as u64;
-            return Ok(Verdict::Serializable { open });
-        }
-        edges.extend(decided);
+        cyclic.map(|members| {
+            let anomaly = cycle::anomaly(&table, &lives, graph, &components, &members);
+            Verdict::Anomaly(Box::new(anomaly))
+        })
+    };
+    let graph = Graph::new(&moments, &edges);
+    if let Some(anomaly) = cycle(&graph) {
+        return Ok(anomaly);
     }
+    let decided = choices::decide(history, &graph, &mut choices);
+    let open = choices.len() as u64;
+    if !decided.is_empty() {
+        edges.extend(decided);
+        if let Some(anomaly) = cycle(&Graph::new(&moments, &edges)) {
+            return Ok(anomaly);
+        }
+    }
+    Ok(Verdict::Serializable { open })
 }

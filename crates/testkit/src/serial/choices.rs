@@ -12,6 +12,7 @@ use super::depend::Choice;
 use super::graph::{Edge, Graph};
 use super::history::History;
 use super::table::NONE;
+use rustc_hash::FxHashMap;
 
 /// The most nodes that one search visits.
 const VISITS: usize = 1 << 11;
@@ -20,32 +21,46 @@ const VISITS: usize = 1 << 11;
 struct Paths<'g> {
     history: &'g History,
     graph: &'g Graph<'g>,
+    /// The edges found so far, by their source.
+    decided: FxHashMap<u32, Vec<Edge>>,
     /// The number of the last search that visited each node.
     visited: Vec<u32>,
     searches: u32,
     stack: Vec<u32>,
 }
 
+/// How often the open choices are gone through: each time, the edges found may decide further ones.
+const ROUNDS: usize = 16;
+
 /// Takes the choices of which one edge would close a cycle, and returns their other edges. The
 /// graph has no cycle.
 pub(super) fn decide(history: &History, graph: &Graph<'_>, choices: &mut Vec<Choice>) -> Vec<Edge> {
-    let visited = vec![0; graph.nodes()];
-    let mut paths = Paths { history, graph, visited, searches: 0, stack: Vec::new() };
-    let mut decided = Vec::new();
-    choices.retain(|&Choice(one, other)| {
-        let edge = if paths.closes(one) {
-            other
-        } else if paths.closes(other) {
-            one
-        } else {
-            return true;
-        };
-        if edge.from != NONE && edge.to != NONE && edge.from != edge.to {
-            decided.push(Edge { timed: true, ..edge });
+    if choices.is_empty() {
+        return Vec::new();
+    }
+    let (visited, decided) = (vec![0; graph.nodes()], FxHashMap::default());
+    let mut paths = Paths { history, graph, decided, visited, searches: 0, stack: Vec::new() };
+    for _ in 0..ROUNDS {
+        let before = choices.len();
+        choices.retain(|&Choice(one, other)| {
+            let edge = if paths.closes(one) {
+                other
+            } else if paths.closes(other) {
+                one
+            } else {
+                return true;
+            };
+            if edge.from != NONE && edge.to != NONE && edge.from != edge.to {
+                let edges: &mut Vec<Edge> = paths.decided.entry(edge.from).or_default();
+                edges.push(Edge { timed: true, ..edge });
+            }
+            false
+        });
+        if choices.len() == before {
+            break;
         }
-        false
-    });
-    decided
+    }
+    paths.decided.into_values().flatten().collect()
 }
 
 impl Paths<'_> {
@@ -71,7 +86,8 @@ impl Paths<'_> {
             if visits > VISITS {
                 return false;
             }
-            for edge in self.graph.from(node) {
+            let decided = self.decided.get(&node).into_iter().flatten();
+            for edge in self.graph.from(node).iter().chain(decided) {
                 if edge.to == to {
                     return true;
                 }
