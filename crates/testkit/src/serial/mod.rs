@@ -71,7 +71,7 @@
 //!   found by a contradiction with the key's other states, often under another name.
 //!
 //! # Complexity
-//! O(n log n) for n operations and keys scanned: a million transactions per second with four
+//! O(n log n) for n operations and keys scanned: some 800 000 transactions per second with four
 //! operations each, in histories of about two thousand. Each open choice adds a search among the
 //! transactions that overlap it.
 
