@@ -33,6 +33,8 @@ mod rows;
 mod schema;
 mod store;
 mod table;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod tx;
 
 pub use column::{Column, Field, Type};
@@ -45,3 +47,11 @@ pub use schema::{IndexSpec, KEY_COLUMNS, ROW_BYTES, Schema};
 pub use store::{Stats, Store, StoreOptions};
 pub use table::{Index, MemoryUse, Multi, Table};
 pub use tx::{Scan, Tx};
+
+/// All threads may use these.
+const _: fn() = || {
+    fn shared<T: Send + Sync>() {}
+    shared::<(Store<Optimistic>, Table<Optimistic>, Stats)>();
+    shared::<(Store<Locking<WaitDie>>, Multi<Locking<NoWait>, u64>)>();
+    shared::<Index<Optimistic, u64, index::Named<u64>>>();
+};

@@ -30,6 +30,11 @@ use std::ptr::NonNull;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Address(NonNull<u8>);
 
+// SAFETY: it is a number; a row behind it is used under the rules of `RowRef`.
+unsafe impl Send for Address {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for Address {}
+
 impl From<NonNull<u8>> for Address {
     fn from(row: NonNull<u8>) -> Self {
         Self(row)

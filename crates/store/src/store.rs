@@ -14,12 +14,12 @@ use crate::tx::state::{IndexPtr, Inner, Workspace};
 use silvics::domain::Garbage;
 use silvics::{AllocError, Budget, Domain, Guard, Heap, Options};
 use silvics_pool::Config;
-use silvics_sync::Mutex;
 use silvics_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use silvics_sync::backoff::Backoff;
 use silvics_sync::cell::UnsafeCell;
 use silvics_sync::per_thread::{PerThread, thread_index};
 use silvics_sync::stamp::stamp;
+use silvics_sync::{CachePadded, Mutex};
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -283,15 +283,14 @@ impl<P: Policy> Store<P> {
         loop {
             let tx = self.begin_at(age);
             age = Some(tx.age());
-            let result = body(&tx);
-            let conflict = tx.doomed();
-            match result {
-                Ok(value) if !conflict => match tx.commit() {
+            match body(&tx) {
+                Ok(value) if !tx.is_doomed() => match tx.commit() {
                     Ok(()) => return Ok(value),
                     Err(Error::Aborted(_)) => {}
                     Err(error) => return Err(error.into()),
                 },
-                Err(error) if !conflict => return Err(error),
+                // The error counts only if it follows from what is still true.
+                Err(error) if !tx.is_outdated() => return Err(error),
                 _ => drop(tx),
             }
             backoff.wait();
@@ -368,6 +367,7 @@ impl<P: Policy> StoreCore<P> {
                 columns: places.key(spec)?,
                 more,
                 end: WordLock::default(),
+                removals: CachePadded::new(AtomicU64::new(0)),
             };
             indexes.push(self.create_index(core, spec)?);
         }

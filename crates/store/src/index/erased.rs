@@ -7,6 +7,8 @@ use crate::key::{FormKind, KeyForm, KeyRef, with_key};
 use crate::lock::WordLock;
 use crate::schema::{Kind, Place};
 use silvics::{AllocError, Guard, Options, PoolStats};
+use silvics_sync::CachePadded;
+use silvics_sync::atomic::AtomicU64;
 use std::any::Any;
 use std::fmt;
 use std::ops::Bound;
@@ -33,6 +35,8 @@ pub struct IndexCore {
     pub(crate) more: Vec<Place>,
     /// The lock behind the last key, for the locking policies.
     pub(crate) end: WordLock,
+    /// The number of removals of committed entries, for the optimistic policy.
+    pub(crate) removals: CachePadded<AtomicU64>,
 }
 
 impl IndexCore {

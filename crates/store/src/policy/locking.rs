@@ -394,9 +394,15 @@ impl<W: OnConflict, R: RowLayout<Header: RowLock>> Policy for Locking<W, R> {
         Ok(same && left.next().is_none())
     }
 
+    fn recheck(_inner: &Inner<'_, Self>) -> Result<(), Conflict> {
+        Ok(()) // P1
+    }
+
     fn prepare(_inner: &mut Inner<'_, Self>) -> Result<(), Conflict> {
         Ok(())
     }
+
+    fn removing(_index: &IndexCore) {} // P4
 
     fn publish(inner: &mut Inner<'_, Self>) {
         unlock(inner, |kind| matches!(kind, WriteKind::Delete | WriteKind::Void));

@@ -15,7 +15,7 @@ pub use locking::{Locking, NoWait, OnConflict, WaitDie};
 pub use optimistic::Optimistic;
 
 use crate::error::Conflict;
-use crate::index::ErasedIndex;
+use crate::index::{ErasedIndex, IndexCore};
 use crate::key::KeyRef;
 use crate::rows::{RowLayout, RowRef};
 use crate::tx::arena::Stored;
@@ -141,10 +141,19 @@ pub trait Policy: private::Sealed + Sized + Send + Sync + 'static {
     #[doc(hidden)]
     fn scanned(inner: &mut Inner<'_, Self>, scanned: Scanned) -> Result<bool, Stop>;
 
+    /// Fails if something that was read is not true any more. An error that a transaction returns
+    /// without a commit is checked by it, so that it does not follow from an inconsistent view.
+    #[doc(hidden)]
+    fn recheck(inner: &Inner<'_, Self>) -> Result<(), Conflict>;
+
     /// The last step that can fail: afterwards nobody can read or change what the transaction
     /// writes, and what it has read is still true.
     #[doc(hidden)]
     fn prepare(inner: &mut Inner<'_, Self>) -> Result<(), Conflict>;
+
+    /// Called before a commit removes an entry from an index.
+    #[doc(hidden)]
+    fn removing(index: &IndexCore);
 
     /// Ends a commit, after the rows were changed: their new states can be read from now on.
     #[doc(hidden)]

@@ -12,14 +12,16 @@
 //! commit:      lock each row that is written: exchange the word that was read for the same, locked
 //!              fence
 //!              validate: each row that was read has its word, and is locked by nobody else;
-//!                        each absent key is absent; each range has the same rows
+//!                        each absent key is absent; each range has the same rows;
+//!                        no entry was removed from these indexes since the validation began
 //!              timestamp = larger than all words that were read or locked, in the present epoch
-//!              change the rows; remove entries of old keys; store the timestamps, unlocked
+//!              change the rows; count and remove entries of old keys; store the timestamps
 //! ```
 //!
 //! # Departures
 //! 1. Absent keys and ranges are looked up again at the commit, instead of by versions of the
-//!    index's nodes: any structure can be the index.
+//!    index's nodes: any structure can be the index. A key may be absent again although it was
+//!    present meanwhile, so each index counts the removals of entries.
 //! 2. A transaction that finds a row locked when it commits is aborted, and does not wait: so locks
 //!    need no order. Each row that is written was read, so a changed word is known before the
 //!    validation.
@@ -38,7 +40,9 @@
 //! * A row that T read has not changed at p(T): it is validated afterwards (O1).
 //! * A key that T missed is absent at p(T). If another transaction U inserts it and p(U) < p(T),
 //!   then the entry was placed before p(U) (O3). So T's validation finds it: its row is locked by
-//!   U, or committed. Both abort T. If U places the entry later, p(U) > p(T).
+//!   U, or committed. Both abort T. If U places the entry later, p(U) > p(T). If V deletes the row
+//!   and p(V) > p(T), then V counts the removal after p(V), and removes the entry after that. So if
+//!   T does not find the entry, it finds that the count has changed.
 //! * The same holds for ranges, because a scan visits each entry that is there all the time.
 //!
 //! # Memory ordering
@@ -49,13 +53,15 @@
 //! | `lock` exchange | Acquire / Relaxed | `unlock` Release | a writer sees the columns of the commit before it |
 //! | fence after the locks | `SeqCst` | the same fence of other commits | of two transactions that write what the other one has read, at least one sees the other's lock or entry. As a Release fence it also orders the locks before the columns |
 //! | `validate` load | Acquire | `unlock` Release | a changed row is seen as a whole |
+//! | `removals` addition and loads | `SeqCst` | the fences | a removal after p(T) is counted after the first load |
+//! | fence before the second load of `removals` | Acquire | the index's own Release | if an entry was missed, the count of its removal is seen |
 //! | `unlock` store | Release | `read`, `lock` | publishes the columns |
 //! | `EPOCH`, load and exchange | Relaxed | – | an epoch only has to grow |
 
 use super::{Policy, Scanned, Seen, Stop, private};
 use crate::canary;
 use crate::error::Conflict;
-use crate::index::{Bounds, ErasedIndex};
+use crate::index::{Bounds, ErasedIndex, IndexCore};
 use crate::key::KeyRef;
 use crate::rows::{Address, Inline, RowRef};
 use crate::tx::arena::Stored;
@@ -220,6 +226,11 @@ impl Policy for Optimistic {
         Ok(true)
     }
 
+    fn recheck(inner: &Inner<'_, Self>) -> Result<(), Conflict> {
+        fence(Ordering::SeqCst);
+        validate(inner)
+    }
+
     fn prepare(inner: &mut Inner<'_, Self>) -> Result<(), Conflict> {
         lock(inner)?;
         fence(Ordering::SeqCst);
@@ -229,6 +240,10 @@ impl Policy for Optimistic {
         let epoch = inner.store.epoch() << EPOCH_SHIFT;
         work.log.commit = (largest.max(epoch) & !(STEP - 1)) + STEP;
         Ok(())
+    }
+
+    fn removing(index: &IndexCore) {
+        index.removals.fetch_add(1, Ordering::SeqCst);
     }
 
     fn publish(inner: &mut Inner<'_, Self>) {
@@ -282,9 +297,20 @@ fn lock(inner: &mut Inner<'_, Optimistic>) -> Result<(), Conflict> {
     Ok(())
 }
 
+/// The number of removals from all indexes in which the transaction has missed keys or scanned. An
+/// index counts for each of its misses and ranges.
+fn removals(log: &OptimisticLog) -> u64 {
+    let indexes = log.misses.iter().map(|&(index, _)| index);
+    let indexes = indexes.chain(log.ranges.iter().map(|range| range.scanned.index));
+    // SAFETY: T1.
+    let count = |index: IndexPtr| unsafe { index.get() }.core().removals.load(Ordering::SeqCst);
+    indexes.map(count).fold(0, u64::wrapping_add)
+}
+
 /// Checks that what was read is still true.
 fn validate(inner: &Inner<'_, Optimistic>) -> Result<(), Conflict> {
     let work = &*inner.work;
+    let before = removals(&work.log);
     let reads =
         if canary::planted(canary::Canary::ReadsNotValidated) { &[] } else { &*work.log.reads };
     for &(header, word, row) in reads {
@@ -294,9 +320,23 @@ fn validate(inner: &Inner<'_, Optimistic>) -> Result<(), Conflict> {
             return Err(Conflict::RowChanged);
         }
     }
-    if canary::planted(canary::Canary::PhantomsIgnored) {
+    if work.log.misses.is_empty() && work.log.ranges.is_empty()
+        || canary::planted(canary::Canary::PhantomsIgnored)
+    {
         return Ok(());
     }
+    validate_absences(inner)?;
+    fence(Ordering::Acquire);
+    let removals = removals(&work.log);
+    if removals != before {
+        return Err(Conflict::RangeChanged);
+    }
+    Ok(())
+}
+
+/// Checks that the keys and ranges are still without other rows.
+fn validate_absences(inner: &Inner<'_, Optimistic>) -> Result<(), Conflict> {
+    let work = &*inner.work;
     for &(index, key) in &work.log.misses {
         // SAFETY: T1; the arena is cleared after the transaction.
         let (index, key) = unsafe { (index.get(), key.get()) };
@@ -313,14 +353,25 @@ fn validate(inner: &Inner<'_, Optimistic>) -> Result<(), Conflict> {
 }
 
 /// Whether a key is still absent, or leads to a row that only this transaction knows by this key.
-fn is_missing(inner: &Inner<'_, Optimistic>, index: &dyn ErasedIndex, key: KeyRef<'_>) -> bool {
+fn is_missing(
+    inner: &Inner<'_, Optimistic>,
+    index: &(dyn ErasedIndex + 'static),
+    key: KeyRef<'_>,
+) -> bool {
     let Some(found) = index.look(key, &inner.guard) else { return true };
     // SAFETY: R1: the word is one of an index.
     let address = unsafe { Address::of(found) };
-    if inner.work.writes.find(address).is_some() {
-        // The row is this transaction's. If the key was its key before, the transaction has read
-        // the row, and not missed it.
-        return true;
+    if let Some(own) = inner.work.writes.find(address) {
+        if inner.is_placed_by_key(IndexPtr::of(index), key, address) {
+            return true;
+        }
+        // The transaction holds the lock of the row, so its old columns are the committed ones.
+        let write = &inner.work.writes.all()[own];
+        return write.old.is_none_or(|old| {
+            // SAFETY: the arena has the image, which nobody writes now.
+            let old = unsafe { bytes(old, write.row.words) };
+            index.core().with_key(old, |of_row| of_row != key)
+        });
     }
     is_absent(index, key, address)
 }

@@ -95,10 +95,11 @@ impl<P: Policy> Inner<'_, P> {
         let core = index.core();
         core.with_key(old, |key| {
             let stays = kind == WriteKind::Update && core.with_key(new, |new| new == key);
-            if !stays
-                && index.look(key, &self.guard) == Some(row.address.word())
-                && index.remove(key, &self.guard).is_err()
-            {
+            if stays || index.look(key, &self.guard) != Some(row.address.word()) {
+                return;
+            }
+            P::removing(core);
+            if index.remove(key, &self.guard).is_err() {
                 self.store.postpone(IndexPtr::of(index), key, row.address);
             }
         });

@@ -350,9 +350,20 @@ impl<'s, P: Policy> Tx<'s, P> {
         })
     }
 
-    /// Why the transaction cannot go on, if it cannot.
-    pub(crate) fn doomed(&self) -> bool {
+    /// Whether the transaction cannot go on.
+    pub(crate) fn is_doomed(&self) -> bool {
         self.inner.try_borrow().is_ok_and(|inner| inner.doomed.is_some())
+    }
+
+    /// Whether something that the transaction has read is not true any more, so that it is doomed.
+    pub(crate) fn is_outdated(&self) -> bool {
+        let Ok(mut inner) = self.inner.try_borrow_mut() else { return false };
+        if inner.doomed.is_none()
+            && let Err(conflict) = P::recheck(&inner)
+        {
+            inner.doom(conflict);
+        }
+        inner.doomed.is_some()
     }
 
     /// The age of the transaction, with which it runs again.

@@ -27,7 +27,7 @@ impl IndexPtr {
     /// # Safety
     /// The store that owns the index lives during `'a`.
     #[inline(always)]
-    pub(crate) unsafe fn get<'a>(self) -> &'a dyn ErasedIndex {
+    pub(crate) unsafe fn get<'a>(self) -> &'a (dyn ErasedIndex + 'static) {
         // SAFETY: the caller's promise: T1.
         unsafe { self.0.as_ref() }
     }

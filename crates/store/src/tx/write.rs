@@ -251,6 +251,7 @@ impl<P: Policy> Inner<'_, P> {
                 Ok(Occupant::Leaves) => backoff.wait(),
                 Ok(Occupant::Stays | Occupant::GivesUp) => {
                     self.work.placed.pop();
+                    P::recheck(self).map_err(Stop::from)?;
                     return Err(Fail::Error(unique(table, index.core())));
                 }
                 Err(stop) => {
