@@ -25,8 +25,11 @@ pub struct Subject {
     pub structure: &'static str,
     /// Whether transactions scan.
     scans: bool,
-    make: fn(&Subject, &[Entry]) -> Result<Box<dyn Transactions>, Failure>,
+    make: Make,
 }
+
+/// Makes a store with these entries.
+type Make = fn(&Subject, &[Entry]) -> Result<Box<dyn Transactions>, Failure>;
 
 const fn subject<P: Policy>(policy: &'static str, structure: &'static str, scans: bool) -> Subject {
     Subject { policy, structure, scans, make: make::<P> }
@@ -69,16 +72,16 @@ struct Pairs<P: Policy> {
 }
 
 fn make<P: Policy>(subject: &Subject, initial: &[Entry]) -> Result<Box<dyn Transactions>, Failure> {
-    let pairs = Pairs::<P>::new(subject).map_err(failed)?;
+    let pairs = Pairs::<P>::new(subject).map_err(|error| failed(&error))?;
     let filled = pairs.store.transact(|tx| {
         let fill = |&(key, value): &Entry| pairs.insert(tx, key, value);
         initial.iter().try_for_each(fill)
     });
-    filled.map_err(failed)?;
+    filled.map_err(|error| failed(&error))?;
     Ok(Box::new(pairs))
 }
 
-fn failed(error: Error) -> Failure {
+fn failed(error: &Error) -> Failure {
     Failure::new(error.to_string())
 }
 
@@ -195,7 +198,7 @@ impl<P: Policy> Transactions for Pairs<P> {
         let tx = self.store.begin();
         let done = body(&mut Try { pairs: self, tx: &tx, failure: &mut failure });
         let ended = match (done, failure) {
-            (_, Some(error)) => return Err(failed(error)),
+            (_, Some(error)) => return Err(failed(&error)),
             (Ok(()), None) => tx.commit(),
             (Err(_), None) => {
                 tx.abort();
@@ -205,7 +208,7 @@ impl<P: Policy> Transactions for Pairs<P> {
         match ended {
             Ok(()) => Ok(End::Committed),
             Err(Error::Aborted(_)) => Ok(End::Aborted),
-            Err(error) => Err(failed(error)),
+            Err(error) => Err(failed(&error)),
         }
     }
 
