@@ -1,9 +1,10 @@
 //! Definitions of tables.
 
 use crate::column::Type;
-use crate::error::SchemaError;
+use crate::error::{Error, SchemaError};
 use crate::index::{Maker, Search};
 use crate::key::FormKind;
+use silvics::Options;
 
 /// The most columns of a key.
 pub const KEY_COLUMNS: usize = 8;
@@ -139,8 +140,31 @@ impl IndexSpec {
     /// Chooses the structure by its type, such as
     /// [`Scans<WordTree<u64>>`](crate::index::Scans). Calls are direct.
     #[must_use]
-    pub fn over<I: Search>(mut self) -> Self {
-        self.structure = Structure::Static(Maker::of::<I>());
+    pub fn over<I: Search>(self) -> Self {
+        self.made_by(|options| Ok(I::make(options)?))
+    }
+
+    /// Chooses the structure by a function that makes it from the settings of the store's indexes.
+    ///
+    /// ```
+    /// use silvics_store::index::{Lists, Named};
+    /// use silvics_store::{IndexSpec, Schema, Store, Type};
+    ///
+    /// // The study's index, over a structure that is chosen by name.
+    /// let spec = IndexSpec::primary(["key"]).points_only().made_by(|options| {
+    ///     Lists::around(Named::<u64>::with_structure("occ-avl", false, options)?, options)
+    /// });
+    /// let store: Store = Store::new()?;
+    /// let table = store.create_table(Schema::new("t").column("key", Type::U64).index(spec))?;
+    /// let index = table.index_over::<u64, Lists<Named<u64>>>("primary")?;
+    /// # Ok::<(), silvics_store::Error>(())
+    /// ```
+    #[must_use]
+    pub fn made_by<I: Search>(
+        mut self,
+        make: impl Fn(&Options) -> Result<I, Error> + Send + Sync + 'static,
+    ) -> Self {
+        self.structure = Structure::Static(Maker::of(make));
         self
     }
 

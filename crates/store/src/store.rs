@@ -398,7 +398,7 @@ impl<P: Policy> StoreCore<P> {
         let Maker { form: takes, make } = match &spec.structure {
             Structure::Default => return named(core, default_structure(form)),
             Structure::Named(structure) => return named(core, structure),
-            Structure::Static(maker) => *maker,
+            Structure::Static(maker) => maker.clone(),
         };
         let others = || crate::index::names(form, scans);
         if takes != form {

@@ -100,13 +100,16 @@ impl<I: Search> ErasedIndex for Typed<I> {
         self.index.get(I::Form::restore(key), guard)
     }
     fn place(&self, key: KeyRef<'_>, word: u64, guard: &Guard) -> Result<Option<u64>, AllocError> {
-        self.index.try_insert(I::Form::restore(key), word, guard)
+        // SAFETY: only transactions of the store call this.
+        unsafe { self.index.try_insert(I::Form::restore(key), word, guard) }
     }
     fn replace(&self, key: KeyRef<'_>, word: u64, guard: &Guard) -> Result<(), AllocError> {
-        self.index.replace(I::Form::restore(key), word, guard)
+        // SAFETY: only transactions of the store call this.
+        unsafe { self.index.replace(I::Form::restore(key), word, guard) }
     }
     fn remove(&self, key: KeyRef<'_>, guard: &Guard) -> Result<(), AllocError> {
-        self.index.remove(I::Form::restore(key), guard)
+        // SAFETY: only transactions of the store call this.
+        unsafe { self.index.remove(I::Form::restore(key), guard) }
     }
     fn walk(
         &self,
@@ -140,13 +143,13 @@ impl<I: Search> ErasedIndex for Typed<I> {
 }
 
 /// A function that makes an index.
-type Make = fn(IndexCore, &Options) -> Result<Arc<dyn ErasedIndex>, Error>;
+type Make = dyn Fn(IndexCore, &Options) -> Result<Arc<dyn ErasedIndex>, Error> + Send + Sync;
 
 /// The constructor of an index.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct Maker {
     pub form: FormKind,
-    pub make: Make,
+    pub make: Arc<Make>,
 }
 
 impl fmt::Debug for Maker {
@@ -156,10 +159,12 @@ impl fmt::Debug for Maker {
 }
 
 impl Maker {
-    pub(crate) fn of<I: Search>() -> Self {
-        Self {
-            form: I::Form::KIND,
-            make: |core, options| Ok(Arc::new(Typed { core, index: I::make(options)? })),
-        }
+    pub(crate) fn of<I: Search>(
+        make: impl Fn(&Options) -> Result<I, Error> + Send + Sync + 'static,
+    ) -> Self {
+        let make = move |core, options: &Options| -> Result<Arc<dyn ErasedIndex>, Error> {
+            Ok(Arc::new(Typed { core, index: make(options)? }))
+        };
+        Self { form: I::Form::KIND, make: Arc::new(make) }
     }
 }

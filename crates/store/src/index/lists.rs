@@ -19,6 +19,7 @@
 //!   not freed. Only the owner of the latch of its key reads, writes or frees it.
 
 use super::{FormOf, Scannable, Search};
+use crate::error::Error;
 use crate::key::{KeyForm, spread};
 use crate::rows::Source;
 use silvics::{AllocError, Budget, Guard, Options, PoolStats};
@@ -57,6 +58,29 @@ impl Drop for Held<'_> {
 }
 
 impl<I: Search> Lists<I> {
+    /// Makes the index around an empty one. Cells come from the heap of the options, or from a
+    /// pool if they have none. `index` must be of the domain of the options.
+    pub fn around(index: I, options: &Options) -> Result<Self, Error> {
+        Ok(Self::with(index, options)?)
+    }
+
+    fn with(index: I, options: &Options) -> Result<Self, AllocError> {
+        let mut latches = Vec::new();
+        latches
+            .try_reserve_exact(LATCHES)
+            .map_err(|_| AllocError::System { requested: LATCHES })?;
+        latches.resize_with(LATCHES, SpinLock::new);
+        let budget = options.budget.clone().unwrap_or_else(|| Arc::new(Budget::new(None)));
+        let mut config = Config::of_budget(options.pages, budget);
+        config.tuning = options.tuning;
+        let shared = options.heap.is_some();
+        if let Some(heap) = &options.heap {
+            config.heap = Arc::clone(heap);
+        }
+        let cells = Source::new("cell", shared, &config);
+        Ok(Self { index, cells, latches: latches.into_boxed_slice() })
+    }
+
     #[inline]
     fn latch(&self, key: FormOf<'_, I>) -> Held<'_> {
         let latch = &self.latches[(spread(0, I::Form::erase(key)) >> 32) as usize % LATCHES];
@@ -80,21 +104,7 @@ unsafe impl<I: Search> Search for Lists<I> {
     type Form = I::Form;
 
     fn make(options: &Options) -> Result<Self, AllocError> {
-        let mut latches = Vec::new();
-        latches
-            .try_reserve_exact(LATCHES)
-            .map_err(|_| AllocError::System { requested: LATCHES })?;
-        latches.resize_with(LATCHES, SpinLock::new);
-        let budget = options.budget.clone().unwrap_or_else(|| Arc::new(Budget::new(None)));
-        let mut config = Config::of_budget(options.pages, budget);
-        config.tuning = options.tuning;
-        let heap = options.heap.clone();
-        let shared = heap.is_some();
-        if let Some(heap) = heap {
-            config.heap = Arc::clone(&heap);
-        }
-        let cells = Source::new("cell", shared, &config);
-        Ok(Self { index: I::make(options)?, cells, latches: latches.into_boxed_slice() })
+        Self::with(I::make(options)?, options)
     }
 
     fn structure(&self) -> String {
@@ -113,7 +123,7 @@ unsafe impl<I: Search> Search for Lists<I> {
         }
     }
 
-    fn try_insert(
+    unsafe fn try_insert(
         &self,
         key: FormOf<'_, Self>,
         word: u64,
@@ -127,7 +137,8 @@ unsafe impl<I: Search> Search for Lists<I> {
         // SAFETY: the cell has room, and no other thread knows it.
         unsafe { cell.cast().write(Cell { row: word, _rest: [0; 3] }) };
         let address = cell.as_ptr().expose_provenance() as u64;
-        let inserted = self.index.try_insert(key, address, guard);
+        // SAFETY: the caller's promise.
+        let inserted = unsafe { self.index.try_insert(key, address, guard) };
         if !matches!(inserted, Ok(None)) {
             // SAFETY: allocated above, and the index has refused it.
             unsafe { self.cells.free(cell, size_of::<Cell>()) };
@@ -136,7 +147,12 @@ unsafe impl<I: Search> Search for Lists<I> {
         inserted.map(|present| present.map(Self::row))
     }
 
-    fn replace(&self, key: FormOf<'_, Self>, word: u64, guard: &Guard) -> Result<(), AllocError> {
+    unsafe fn replace(
+        &self,
+        key: FormOf<'_, Self>,
+        word: u64,
+        guard: &Guard,
+    ) -> Result<(), AllocError> {
         let _held = self.latch(key);
         if let Some(present) = self.index.get(key, guard) {
             let cell = std::ptr::with_exposed_provenance_mut::<Cell>(present as usize);
@@ -146,10 +162,11 @@ unsafe impl<I: Search> Search for Lists<I> {
         Ok(())
     }
 
-    fn remove(&self, key: FormOf<'_, Self>, guard: &Guard) -> Result<(), AllocError> {
+    unsafe fn remove(&self, key: FormOf<'_, Self>, guard: &Guard) -> Result<(), AllocError> {
         let _held = self.latch(key);
         let Some(present) = self.index.get(key, guard) else { return Ok(()) };
-        self.index.remove(key, guard)?;
+        // SAFETY: the caller's promise.
+        unsafe { self.index.remove(key, guard) }?;
         let cell = std::ptr::with_exposed_provenance_mut::<u8>(present as usize);
         if let Some(cell) = NonNull::new(cell) {
             // SAFETY: L1: the index does not lead to the cell any more.

@@ -13,7 +13,7 @@ mod named;
 mod structures;
 
 pub(crate) use erased::{Bounds, Maker, Typed};
-pub use erased::{ErasedIndex, IndexCore};
+pub(crate) use erased::{ErasedIndex, IndexCore};
 pub use lists::Lists;
 pub use named::{InTable, Named};
 pub(crate) use named::{default_structure, names};
@@ -55,7 +55,11 @@ pub unsafe trait Search: Send + Sync + Sized + 'static {
     fn get_many(&self, keys: &[FormOf<'_, Self>], words: &mut [Option<u64>], guard: &Guard);
 
     /// Inserts `key` unless it is present. Returns the word of a present key.
-    fn try_insert(
+    ///
+    /// # Safety
+    /// The store calls it, or another index that the store calls: the store trusts the words in its
+    /// indexes.
+    unsafe fn try_insert(
         &self,
         key: FormOf<'_, Self>,
         word: u64,
@@ -63,10 +67,21 @@ pub unsafe trait Search: Send + Sync + Sized + 'static {
     ) -> Result<Option<u64>, AllocError>;
 
     /// Gives a present key another word.
-    fn replace(&self, key: FormOf<'_, Self>, word: u64, guard: &Guard) -> Result<(), AllocError>;
+    ///
+    /// # Safety
+    /// As for [`Search::try_insert`].
+    unsafe fn replace(
+        &self,
+        key: FormOf<'_, Self>,
+        word: u64,
+        guard: &Guard,
+    ) -> Result<(), AllocError>;
 
     /// Removes a key.
-    fn remove(&self, key: FormOf<'_, Self>, guard: &Guard) -> Result<(), AllocError>;
+    ///
+    /// # Safety
+    /// As for [`Search::try_insert`].
+    unsafe fn remove(&self, key: FormOf<'_, Self>, guard: &Guard) -> Result<(), AllocError>;
 
     /// Visits the entries within the bounds, in ascending or descending order, until `visit`
     /// returns false. An index that cannot scan visits nothing.

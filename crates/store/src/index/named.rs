@@ -194,6 +194,16 @@ pub(crate) fn default_structure(form: FormKind) -> &'static str {
 }
 
 impl<F: InTable + ?Sized> Named<F> {
+    /// Makes an index with this structure, which takes its nodes from the heap of the options if
+    /// `in_heap`, and from pools otherwise.
+    pub fn with_structure(
+        structure: &str,
+        in_heap: bool,
+        options: &Options,
+    ) -> Result<Self, crate::Error> {
+        Self::of(structure, structure, false, in_heap, options)
+    }
+
     /// Makes an index with this structure. `index` is its name, for errors.
     pub(crate) fn of(
         index: &str,
@@ -249,7 +259,7 @@ unsafe impl<F: InTable + ?Sized> Search for Named<F> {
     fn get_many(&self, keys: &[FormOf<'_, Self>], words: &mut [Option<u64>], guard: &Guard) {
         Batches::get_many(&*self.index, keys, words, guard);
     }
-    fn try_insert(
+    unsafe fn try_insert(
         &self,
         key: FormOf<'_, Self>,
         word: u64,
@@ -262,10 +272,15 @@ unsafe impl<F: InTable + ?Sized> Search for Named<F> {
             Err(_) => Err(AllocError::Address),
         }
     }
-    fn replace(&self, key: FormOf<'_, Self>, word: u64, guard: &Guard) -> Result<(), AllocError> {
+    unsafe fn replace(
+        &self,
+        key: FormOf<'_, Self>,
+        word: u64,
+        guard: &Guard,
+    ) -> Result<(), AllocError> {
         OrderedIndex::insert(&*self.index, key, word, guard).map(|_| ())
     }
-    fn remove(&self, key: FormOf<'_, Self>, guard: &Guard) -> Result<(), AllocError> {
+    unsafe fn remove(&self, key: FormOf<'_, Self>, guard: &Guard) -> Result<(), AllocError> {
         OrderedIndex::remove(&*self.index, key, guard).map(|_| ())
     }
     fn walk(

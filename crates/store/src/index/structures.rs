@@ -35,7 +35,7 @@ macro_rules! points {
         fn get_many(&self, keys: &[FormOf<'_, Self>], words: &mut [Option<u64>], guard: &Guard) {
             Batches::get_many(&self.0, keys, words, guard);
         }
-        fn try_insert(
+        unsafe fn try_insert(
             &self,
             key: FormOf<'_, Self>,
             word: u64,
@@ -48,7 +48,7 @@ macro_rules! points {
                 Err(_) => Err(AllocError::Address),
             }
         }
-        fn replace(
+        unsafe fn replace(
             &self,
             key: FormOf<'_, Self>,
             word: u64,
@@ -56,7 +56,7 @@ macro_rules! points {
         ) -> Result<(), AllocError> {
             OrderedIndex::insert(&self.0, key, word, guard).map(|_| ())
         }
-        fn remove(&self, key: FormOf<'_, Self>, guard: &Guard) -> Result<(), AllocError> {
+        unsafe fn remove(&self, key: FormOf<'_, Self>, guard: &Guard) -> Result<(), AllocError> {
             OrderedIndex::remove(&self.0, key, guard).map(|_| ())
         }
         fn count(&self) -> usize {
