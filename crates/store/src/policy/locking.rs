@@ -13,7 +13,7 @@
 //! insert(key):  lock the key exclusive; make a row, held exclusive; place it in the index;
 //!               fence; look at the lock of the next key: nobody else may hold it
 //! scan(range):  lock each row shared, and the first row behind the range, or the end of the index;
-//!               fence; the index must still have the same entries, else lock again
+//!               fence; the index must still have the same entries, up to that row, else lock again
 //! commit:       change the rows; release all locks
 //! ```
 //! If a lock is held, **no-wait** aborts the transaction. Under **wait-die** it waits if it is
@@ -264,7 +264,7 @@ impl<W: OnConflict, R: RowLayout<Header: RowLock>> Locking<W, R> {
         next
     }
 
-    /// Locks the gap above a range whose upper bound is `high`.
+    /// Locks the gap above a range whose upper bound is `high`, so that P3 holds for it.
     fn lock_gap_above(
         inner: &mut Inner<'_, Self>,
         index: &(dyn ErasedIndex + 'static),
@@ -273,16 +273,25 @@ impl<W: OnConflict, R: RowLayout<Header: RowLock>> Locking<W, R> {
         let low = match high {
             Bound::Included(key) => Bound::Excluded(key),
             Bound::Excluded(key) => Bound::Included(key),
-            Bound::Unbounded => return Self::lock_end(inner, index),
+            Bound::Unbounded => {
+                Self::lock_end(inner, index)?;
+                fence(Ordering::SeqCst);
+                return Ok(());
+            }
         };
         loop {
-            let Some(next) = Self::next(inner, index, low) else {
-                return Self::lock_end(inner, index);
-            };
-            let ts = inner.ts;
-            let rows = &mut inner.work.log.rows;
-            let lock = (next.header(), Some(next.address));
-            if acquire::<W, _>(rows, lock, Mode::Shared, ts, W::REASON)? {
+            let next = Self::next(inner, index, low);
+            let address = next.map(|next| next.address);
+            if let Some(next) = next {
+                let (lock, ts) = ((next.header(), Some(next.address)), inner.ts);
+                acquire::<W, _>(&mut inner.work.log.rows, lock, Mode::Shared, ts, W::REASON)?;
+            } else {
+                Self::lock_end(inner, index)?;
+            }
+            fence(Ordering::SeqCst);
+            // While this transaction waited, the owner of the lock may have inserted a row in front
+            // of its row, or deleted its row.
+            if Self::next(inner, index, low).map(|next| next.address) == address {
                 return Ok(());
             }
         }
@@ -384,7 +393,6 @@ impl<W: OnConflict, R: RowLayout<Header: RowLock>> Policy for Locking<W, R> {
             return Ok(true);
         }
         Self::lock_gap_above(inner, index, bounds.1)?;
-        fence(Ordering::SeqCst); // P3
         let mut left = inner.work.segment.iter();
         let mut same = true;
         index.walk(bounds, scanned.descending, &inner.guard, &mut |_, word| {
