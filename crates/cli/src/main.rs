@@ -9,6 +9,7 @@
 //! | `verify` | `silvics verify` |
 //! | `watch` | `silvics watch` |
 //! | `memtable` | `silvics memtable` |
+//! | `store` | `silvics store` |
 //! | `catalogue` | every index, its constructors, and the choice among them |
 //! | `drive` | loads, runs and checks of a contender, and the key types |
 //! | `contender` | our indexes, the map and the peers, behind one trait |
@@ -37,6 +38,7 @@ mod memtable;
 mod output;
 mod progress;
 mod reproduce;
+mod store;
 mod svg;
 mod verify;
 mod watch;
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         Verb::Verify(args) => verify::verify(&args),
         Verb::Watch(args) => watch::watch(&args).map(interrupted),
         Verb::Memtable(args) => memtable::memtable(&args).map(interrupted),
+        Verb::Store(args) => store::store(&args).map(interrupted),
         Verb::Reproduce(args) => reproduce::reproduce(&args).map(|()| 0),
     };
     match result {

@@ -230,6 +230,11 @@ impl<P: Policy> Store<P> {
         Ok(Table { core: table })
     }
 
+    /// The domain of the store: a guard of it protects the rows and nodes that are read under it.
+    pub fn domain(&self) -> &Domain {
+        &self.core.domain
+    }
+
     /// The table with this name.
     pub fn table(&self, name: &str) -> Option<Table<P>> {
         let tables = self.core.tables.lock();

@@ -3,6 +3,7 @@
 
 use crate::flags::error::Error;
 use crate::flags::memtable::MemtableArgs;
+use crate::flags::store::StoreArgs;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand};
 
@@ -79,6 +80,11 @@ pub enum Verb {
     /// they take turns, in reverse order in each second round. Other flags that take a list
     /// multiply.
     Memtable(Box<MemtableArgs>),
+    /// Runs YCSB on the transactional store, with any index, and on other databases
+    ///
+    /// All databases are loaded in the same process. Those that are compared take turns, in reverse
+    /// order in each second round. Flags that take a list multiply.
+    Store(Box<StoreArgs>),
     /// Runs experiments of the sources and judges their claims
     ///
     /// Without a name, it lists the experiments. Each experiment prints the result of its source,
@@ -437,6 +443,13 @@ pub struct VerifyArgs {
     /// memtable:MEMTABLE[:MODE] with the names of `silvics memtable` [default: all]
     #[arg(long, value_name = "NAME,…")]
     pub index: Option<String>,
+
+    /// Records transactions on the transactional store instead, and checks that they are strictly
+    /// serializable. Names policies, with the structure of the indexes as in optimistic/words
+    /// [default: all]
+    #[arg(long, value_name = "POLICY,…", num_args = 0..=1, conflicts_with = "check")]
+    #[expect(clippy::option_option, reason = "no flag, the flag alone, the flag with policies")]
+    pub store: Option<Option<String>>,
 
     /// The place of nodes: pooled (pools of their own), shared (the global allocator), size-class
     /// (a heap with the size classes of the ATC'18 study) [default: pooled,shared,size-class]

@@ -7,6 +7,7 @@
 //! | `memtable` | the flags of `silvics memtable` |
 //! | `place` | `--placement`, `--pages` and how pools are tuned |
 //! | `source` | `--keyset`, `--key-file`, `--key-format` and `--key-type` |
+//! | `store` | the flags of `silvics store` |
 //! | `sync` | `--sync` and `--fallback` |
 //! | `types` | the types of keys and values that flags name |
 //! | `units` | numbers with units, as people write them |
@@ -17,6 +18,7 @@ pub mod error;
 pub mod memtable;
 pub mod place;
 pub mod source;
+pub mod store;
 pub mod sync;
 pub mod types;
 pub mod units;

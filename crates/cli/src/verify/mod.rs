@@ -3,6 +3,7 @@
 mod buffers;
 mod plan;
 mod report;
+mod stores;
 
 use crate::catalogue::Verify;
 use crate::catalogue::select;
@@ -34,9 +35,10 @@ const UNDECIDED: u8 = 3;
 
 /// Runs the verb and returns its exit code.
 pub fn verify(args: &VerifyArgs) -> Result<u8, Error> {
-    match &args.check {
-        Some(path) => check(path, args),
-        None => record(args),
+    match (&args.check, &args.store) {
+        (Some(path), _) => check(path, args),
+        (None, Some(stores)) => stores::verify(args, stores.as_deref()),
+        (None, None) => record(args),
     }
 }
 

@@ -21,6 +21,7 @@ use silvics_sync::lock::RawLock;
 use word::{State, Transition};
 
 pub use silvics_sync::lock::SpinLock;
+pub use silvics_sync::pthread::PthreadLock;
 
 /// A lock whose state is read and written under a latch, as the study's database does it.
 #[derive(Debug, Default)]

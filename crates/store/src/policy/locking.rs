@@ -49,6 +49,9 @@ use std::marker::PhantomData;
 use std::ops::Bound;
 use std::ptr::NonNull;
 
+/// The attempts to find the row behind a range or a key while rows come and go.
+const TRIES: usize = 64;
+
 /// Two-phase locking, described in `policy/locking.rs`. `W` is the reaction to a conflict, `R` the
 /// layout of rows with their locks.
 #[derive(Clone, Copy, Debug, Default)]
@@ -279,12 +282,17 @@ impl<W: OnConflict, R: RowLayout<Header: RowLock>> Locking<W, R> {
                 return Ok(());
             }
         };
-        loop {
+        let mut backoff = Backoff::new();
+        for _ in 0..TRIES {
             let next = Self::next(inner, index, low);
             let address = next.map(|next| next.address);
             if let Some(next) = next {
                 let (lock, ts) = ((next.header(), Some(next.address)), inner.ts);
-                acquire::<W, _>(&mut inner.work.log.rows, lock, Mode::Shared, ts, W::REASON)?;
+                let rows = &mut inner.work.log.rows;
+                if !acquire::<W, _>(rows, lock, Mode::Shared, ts, W::REASON)? {
+                    backoff.wait(); // its entry is about to leave the index
+                    continue;
+                }
             } else {
                 Self::lock_end(inner, index)?;
             }
@@ -295,6 +303,7 @@ impl<W: OnConflict, R: RowLayout<Header: RowLock>> Locking<W, R> {
                 return Ok(());
             }
         }
+        Err(Conflict::RangeChanged.into())
     }
 
     fn lock_end(
@@ -370,7 +379,7 @@ impl<W: OnConflict, R: RowLayout<Header: RowLock>> Policy for Locking<W, R> {
             return Ok(());
         }
         fence(Ordering::SeqCst); // P3
-        loop {
+        for _ in 0..TRIES {
             let Some(next) = Self::next(inner, index, Bound::Excluded(key)) else {
                 let mine = Self::is_mine(&inner.work.log.keys, &index.core().end);
                 return if mine { Ok(()) } else { Err(Conflict::Scanned.into()) };
@@ -382,6 +391,7 @@ impl<W: OnConflict, R: RowLayout<Header: RowLock>> Policy for Locking<W, R> {
             let mine = Self::is_mine(&inner.work.log.rows, next.header());
             return if mine { Ok(()) } else { Err(Conflict::Scanned.into()) };
         }
+        Err(Conflict::RangeChanged.into())
     }
 
     fn scanned(inner: &mut Inner<'_, Self>, scanned: Scanned) -> Result<bool, Stop> {

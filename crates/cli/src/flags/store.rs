@@ -1,0 +1,107 @@
+//! The flags of `silvics store`.
+
+use crate::flags::args::PlaceArgs;
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+#[derive(Args, Debug)]
+pub struct StoreArgs {
+    #[command(subcommand)]
+    pub benchmark: StoreBenchmark,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum StoreBenchmark {
+    /// Runs YCSB on the transactional store, and on other databases
+    #[command(subcommand)]
+    Ycsb(YcsbVerb),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum YcsbVerb {
+    /// Loads the records, and measures that
+    Load(Box<YcsbArgs>),
+    /// Loads the records, and measures the operations
+    Run(Box<YcsbArgs>),
+}
+
+#[derive(Args, Clone, Debug)]
+#[command(allow_negative_numbers = true, args_override_self = true)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+pub struct YcsbArgs {
+    /// A property file of YCSB, such as workloads/workloada. Later files override earlier ones
+    #[arg(short = 'P', long = "properties", value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+
+    /// A property of YCSB, which overrides the files: `-p recordcount=1000000`
+    #[arg(short = 'p', long = "property", value_name = "NAME=VALUE")]
+    pub properties: Vec<String>,
+
+    /// Runs the YCSB of the ATC'18 study instead: 16 requests of distinct rows per transaction, 10 %
+    /// updates, a Zipf exponent of 0.6. The run stops when the first thread finishes
+    #[arg(long, conflicts_with_all = ["files", "properties", "transaction", "seconds"])]
+    pub study: bool,
+
+    /// The rows of the study's table [default: 10M]
+    #[arg(long, value_name = "N", requires = "study")]
+    pub rows: Option<String>,
+
+    /// The transactions of each thread in the study [default: 100k]
+    #[arg(long, value_name = "N", requires = "study")]
+    pub transactions: Option<String>,
+
+    /// The indexes: map, peer:NAME, or structures of `silvics list`, with a build as in
+    /// occ-avl:baseline; also the group bst, and databases: db:sqlite, db:redb, db:surrealmx (feature
+    /// `databases`). Ratios are to the first
+    #[arg(long, value_name = "NAME,…", default_value = "map")]
+    pub index: String,
+
+    /// The concurrency control: optimistic, no-wait, wait-die
+    #[arg(long, value_name = "POLICY,…", default_value = "optimistic")]
+    pub policy: String,
+
+    /// The layout of rows: inline; study (a row, its columns, a wrapper and a lock of 48 bytes are
+    /// objects of their own, and a key leads to a list), study-padded (with locks of 192 bytes)
+    #[arg(long, value_name = "LAYOUT,…", default_value = "inline")]
+    pub row_layout: String,
+
+    /// Rows lie in the heap of the indexes' nodes, between them. Needs a placement with a heap
+    #[arg(long)]
+    pub mixed: bool,
+
+    #[command(flatten)]
+    pub place: PlaceArgs,
+
+    /// Threads, each pinned to a core [default: one per core]
+    #[arg(long, value_name = "N,…")]
+    pub threads: Option<String>,
+
+    /// The operations of a transaction
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub transaction: String,
+
+    /// Transactions that only read look their keys up by `get_many`
+    #[arg(long)]
+    pub get_many: bool,
+
+    /// Each run takes so long, whatever operationcount says
+    #[arg(long, value_name = "S")]
+    pub seconds: Option<String>,
+
+    /// Measures a lookup of each index alone, with the same draws, and a dependent cache miss, and
+    /// prints what a transaction costs beyond them
+    #[arg(long)]
+    pub costs: bool,
+
+    /// The number of rounds
+    #[arg(long, value_name = "R", default_value = "3")]
+    pub rounds: String,
+
+    /// The seed of all random choices
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub seed: String,
+
+    /// table, json, csv, or ycsb (the lines that YCSB prints)
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub format: String,
+}

@@ -1,0 +1,179 @@
+//! The records, their keys and fields, and the transactions of a thread.
+
+use crate::flags::error::Error;
+use silvics_workload::Share;
+use silvics_workload::ycsb::{
+    Block, Fields, Inserts, Op, Properties, Request, Stream, Study, StudyStream, Workload,
+    check_head, fill_field,
+};
+use std::ops::Range;
+
+/// A benchmark.
+pub enum Job {
+    /// A core workload of YCSB.
+    Core(Box<Workload>),
+    /// The YCSB of the study.
+    Study(Study),
+}
+
+/// The fields of a row in the study's table, and their bytes.
+const STUDY_FIELDS: u32 = 10;
+const STUDY_FIELD_BYTES: u32 = 10;
+
+/// The transactions of a block in the study.
+const STUDY_BLOCK: usize = 4;
+
+/// A wrong answer of an engine.
+pub type Wrong = String;
+
+impl Job {
+    /// The number of fields of a record.
+    pub fn fields(&self) -> u32 {
+        match self {
+            Self::Core(workload) => workload.settings().fields,
+            Self::Study(_) => STUDY_FIELDS,
+        }
+    }
+
+    /// The bytes of the longest field.
+    pub fn field_bytes(&self) -> u32 {
+        match self {
+            Self::Core(workload) => workload.settings().field_bytes,
+            Self::Study(_) => STUDY_FIELD_BYTES,
+        }
+    }
+
+    /// The records of the load.
+    pub fn records(&self) -> u64 {
+        match self {
+            Self::Core(workload) => {
+                let part = workload.load_part(Share::ALONE);
+                part.end - part.start
+            }
+            Self::Study(study) => study.rows,
+        }
+    }
+
+    /// The records that a thread loads.
+    pub fn load_part(&self, share: Share) -> Range<u64> {
+        match self {
+            Self::Core(workload) => workload.load_part(share),
+            Self::Study(study) => share.part(study.rows),
+        }
+    }
+
+    /// Whether its transactions scan.
+    pub fn scans(&self) -> bool {
+        matches!(self, Self::Core(workload) if workload.scans())
+    }
+
+    /// The key of a record.
+    #[inline]
+    pub fn key(&self, record: u64) -> u64 {
+        match self {
+            Self::Core(workload) => workload.key_word(record),
+            Self::Study(_) => record,
+        }
+    }
+
+    /// The count of inserted records.
+    pub fn inserts(&self) -> Result<Inserts, Error> {
+        match self {
+            Self::Core(workload) => Ok(workload.inserts()),
+            // It inserts nothing.
+            Self::Study(_) => {
+                let nothing = Workload::from_properties(&Properties::new());
+                Ok(nothing.map_err(|error| Error::value("--study", error))?.inserts())
+            }
+        }
+    }
+
+    /// Writes a field into `to`, and returns its bytes.
+    #[inline]
+    pub fn fill<'a>(&self, record: u64, field: u32, stamp: u64, to: &'a mut [u8]) -> &'a [u8] {
+        let bytes = match self {
+            Self::Core(workload) => workload.field_len(record, field, stamp),
+            Self::Study(_) => STUDY_FIELD_BYTES as usize,
+        };
+        let field_bytes = &mut to[..bytes];
+        fill_field(record, field, stamp, field_bytes);
+        field_bytes
+    }
+
+    /// Checks the first bytes of a field.
+    #[inline]
+    pub fn check(&self, record: u64, field: u32, value: &[u8]) -> Result<(), Wrong> {
+        match check_head(record, field, value) {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                Err(format!("record {record} has another value in field {field}: {error}"))
+            }
+        }
+    }
+
+    /// The first of the fields, which is checked.
+    pub fn checked(fields: Fields) -> u32 {
+        match fields {
+            Fields::All => 0,
+            Fields::One(field) => field,
+        }
+    }
+
+    /// The operations of a thread.
+    pub fn stream<'a>(
+        &self,
+        seed: u64,
+        share: Share,
+        inserts: &'a Inserts,
+        per_transaction: usize,
+    ) -> Result<Transactions<'a>, Error> {
+        Ok(match self {
+            Self::Core(workload) => Transactions::Core {
+                stream: workload.stream(seed, share, inserts),
+                block: Block::new(per_transaction),
+            },
+            Self::Study(study) => {
+                let stream = study.stream(seed, share);
+                let stream = stream.map_err(|error| Error::value("--study", error))?;
+                let room = STUDY_BLOCK * study.requests;
+                Transactions::Study {
+                    stream,
+                    requests: vec![Request::default(); room],
+                    ops: vec![Op::Insert; room],
+                }
+            }
+        })
+    }
+}
+
+/// The transactions of a thread.
+pub enum Transactions<'a> {
+    Core { stream: Stream<'a>, block: Block },
+    Study { stream: StudyStream, requests: Vec<Request>, ops: Vec<Op> },
+}
+
+impl Transactions<'_> {
+    /// Draws some transactions, and calls `run` with the operations of each. Returns false if there
+    /// are no more, or if `run` returns false.
+    pub fn next_block(&mut self, mut run: impl FnMut(&[Op]) -> bool) -> bool {
+        match self {
+            Self::Core { stream, block } => {
+                stream.fill(block);
+                block.transactions().all(run)
+            }
+            Self::Study { stream, requests, ops } => {
+                let each = stream.study().requests;
+                let filled = stream.fill(requests);
+                for (op, request) in ops.iter_mut().zip(&*requests) {
+                    let (record, fields) = (request.key, Fields::One((request.key % 10) as u32));
+                    *op = if request.is_update {
+                        Op::Update { record, fields }
+                    } else {
+                        Op::Read { record, fields: Fields::All }
+                    };
+                }
+                ops.chunks_exact(each).take(filled).all(|ops| run(ops)) && filled == STUDY_BLOCK
+            }
+        }
+    }
+}

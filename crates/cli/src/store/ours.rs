@@ -1,0 +1,298 @@
+//! The store as an engine.
+
+use super::engine::{Engine, Memory, Stop};
+use super::job::Job;
+use super::run::{Context, Lap, Worker};
+use super::timed::Timed;
+use crate::flags::error::Error;
+use silvics_store::index::{FormOf, Scannable, Search};
+use silvics_store::{
+    Column, Index, IndexSpec, Policy, Row, Schema, Store, StoreOptions, Table, Tx, Type,
+};
+use silvics_workload::ycsb::{Fields, Op};
+use std::ops::{ControlFlow, Range};
+
+/// The records of a transaction of the load.
+const LOAD_BATCH: u64 = 64;
+
+/// The most keys of a transaction that are looked up at once.
+const MANY: usize = 64;
+
+/// A store with one table, whose primary index is `I`.
+pub struct Ours<P: Policy, I: Search> {
+    store: Store<P>,
+    table: Table<P>,
+    index: Index<P, u64, Timed<I>>,
+    key: Column<u64>,
+    fields: Vec<Column<[u8]>>,
+}
+
+/// How an index is made.
+pub type Make<I> = Box<dyn Fn(&silvics::Options) -> Result<I, silvics_store::Error> + Send + Sync>;
+
+fn refused(error: &silvics_store::Error) -> Stop {
+    Stop::Refused(error.to_string())
+}
+
+impl<P: Policy, I: Search<Form = u64>> Ours<P, I> {
+    /// Makes an empty store for a job.
+    pub fn new(job: &Job, options: &StoreOptions, make: Make<I>) -> Result<Self, Error> {
+        let made = Self::try_new(job, options, make);
+        made.map_err(|error| Error::value("--index", error))
+    }
+
+    fn try_new(
+        job: &Job,
+        options: &StoreOptions,
+        make: Make<I>,
+    ) -> Result<Self, silvics_store::Error> {
+        let mut spec = IndexSpec::primary(["key"]);
+        if !job.scans() {
+            spec = spec.points_only();
+        }
+        let spec = spec.made_by(move |options| make(options).map(Timed));
+        let mut schema = Schema::new("usertable").column("key", Type::U64).index(spec);
+        for field in 0..job.fields() {
+            schema = schema.column(format!("field{field}"), Type::Bytes(job.field_bytes()));
+        }
+        let store = Store::with_options(options)?;
+        let table = store.create_table(schema)?;
+        let fields = (0..job.fields()).map(|field| table.column(&format!("field{field}")));
+        Ok(Self {
+            index: table.index_over("primary")?,
+            key: table.column("key")?,
+            fields: fields.collect::<Result<_, _>>()?,
+            table,
+            store,
+        })
+    }
+
+    fn insert(
+        &self,
+        tx: &Tx<'_, P>,
+        job: &Job,
+        record: u64,
+        stamp: u64,
+        buffer: &mut [u8],
+    ) -> Result<(), silvics_store::Error> {
+        tx.insert(&self.table, |row| {
+            row.set(self.key, job.key(record))?;
+            for (number, column) in self.fields.iter().enumerate() {
+                row.set(*column, job.fill(record, number as u32, stamp, buffer))?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Checks the fields that a read has asked for.
+    #[inline]
+    fn check(&self, job: &Job, record: u64, fields: Fields, row: &Row<'_>) -> Result<(), Stop> {
+        let field = Job::checked(fields);
+        let value = row.get(self.fields[field as usize]).map_err(|error| refused(&error))?;
+        job.check(record, field, value).map_err(Stop::Wrong)
+    }
+}
+
+/// A failure inside of a transaction.
+enum Failed {
+    Store(silvics_store::Error),
+    Stop(Stop),
+}
+
+impl From<silvics_store::Error> for Failed {
+    fn from(error: silvics_store::Error) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// The records that a transaction inserts, which it keeps when it runs again.
+type Numbers<'a> = Vec<silvics_workload::ycsb::Insert<'a>>;
+
+impl<P: Policy, I: Scannable + Search<Form = u64>> Ours<P, I> {
+    /// Runs one transaction.
+    fn transact(
+        &self,
+        ops: &[Op],
+        context: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Result<(), Stop> {
+        let inserts = ops.iter().filter(|op| matches!(op, Op::Insert)).count();
+        let numbers: Numbers<'_> = (0..inserts).map(|_| context.inserts.begin()).collect();
+        let only_reads = ops.iter().all(|op| matches!(op, Op::Read { .. }));
+        let done = self.store.transact(|tx| {
+            let mut seen = (0, 0);
+            if context.get_many && only_reads {
+                self.read_all(tx, ops, context, &mut seen)?;
+                return Ok(seen);
+            }
+            let mut next = numbers.iter();
+            for op in ops {
+                match *op {
+                    Op::Insert => {
+                        let Some(number) = next.next() else { continue };
+                        self.insert(tx, context.job, number.record(), context.stamp, buffer)?;
+                    }
+                    _ => self.operate(tx, *op, context, &mut seen, buffer)?,
+                }
+            }
+            Ok(seen)
+        });
+        match done {
+            Ok((missed, scanned)) => {
+                context.tally.missed += missed;
+                context.tally.scanned += scanned;
+                context.tally.inserted += numbers.len() as u64;
+                for number in numbers {
+                    number.acknowledge();
+                }
+                Ok(())
+            }
+            Err(Failed::Store(error)) => Err(refused(&error)),
+            Err(Failed::Stop(stop)) => Err(stop),
+        }
+    }
+
+    /// Makes an operation that is no insertion. `seen` counts records that are missing, and rows
+    /// of scans.
+    #[inline]
+    fn operate(
+        &self,
+        tx: &Tx<'_, P>,
+        op: Op,
+        context: &Context<'_>,
+        seen: &mut (u64, u64),
+        buffer: &mut [u8],
+    ) -> Result<(), Failed> {
+        let job = context.job;
+        match op {
+            Op::Read { record, fields } | Op::ReadModifyWrite { record, read: fields, .. } => {
+                match tx.get(&self.index, job.key(record))? {
+                    Some(row) => self.check(job, record, fields, &row).map_err(Failed::Stop)?,
+                    None => seen.0 += 1,
+                }
+            }
+            Op::Scan { record, len, .. } => {
+                let scan = tx.scan(&self.index, job.key(record)..).limit(len as usize);
+                scan.for_each(|row| {
+                    seen.1 += u64::from(row.get(self.key).is_ok());
+                    Ok::<_, Failed>(ControlFlow::Continue(()))
+                })?;
+            }
+            Op::Update { .. } | Op::Insert => {}
+        }
+        if let Op::Update { record, fields } | Op::ReadModifyWrite { record, write: fields, .. } =
+            op
+        {
+            let found = tx.update(&self.index, job.key(record), |row| {
+                for (number, column) in self.fields.iter().enumerate() {
+                    let number = number as u32;
+                    if fields.contains(number) {
+                        row.set(*column, job.fill(record, number, context.stamp, buffer))?;
+                    }
+                }
+                Ok::<(), silvics_store::Error>(())
+            })?;
+            seen.0 += u64::from(!found);
+        }
+        Ok(())
+    }
+
+    /// Makes a transaction that only reads.
+    fn read_all(
+        &self,
+        tx: &Tx<'_, P>,
+        ops: &[Op],
+        context: &Context<'_>,
+        seen: &mut (u64, u64),
+    ) -> Result<(), Failed> {
+        for ops in ops.chunks(MANY) {
+            let mut keys = [0; MANY];
+            for (key, op) in keys.iter_mut().zip(ops) {
+                *key = context.job.key(op.record().unwrap_or(0));
+            }
+            let mut rows = [None; MANY];
+            tx.get_many(&self.index, &keys[..ops.len()], &mut rows[..ops.len()])?;
+            for (op, row) in ops.iter().zip(&rows) {
+                let Op::Read { record, fields } = *op else { continue };
+                match row {
+                    Some(row) => {
+                        self.check(context.job, record, fields, row).map_err(Failed::Stop)?;
+                    }
+                    None => seen.0 += 1,
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<P: Policy, I: Scannable + Search<Form = u64>> Engine for Ours<P, I> {
+    fn load(&self, job: &Job, records: Range<u64>) -> Result<(), Stop> {
+        let mut buffer = vec![0; job.field_bytes() as usize];
+        let mut first = records.start;
+        while first < records.end && !crate::interrupt::pending() {
+            let last = records.end.min(first + LOAD_BATCH);
+            let batch = self.store.transact(|tx| {
+                (first..last).try_for_each(|record| self.insert(tx, job, record, 0, &mut buffer))
+            });
+            batch.map_err(|error| refused(&error))?;
+            first = last;
+        }
+        Ok(())
+    }
+
+    fn run(&self, worker: Worker<'_>) -> Result<Lap, Stop> {
+        let mut buffer = vec![0; worker.field_bytes()];
+        worker.drive(|ops, context| self.transact(ops, context, &mut buffer))
+    }
+
+    fn records(&self) -> Result<u64, Stop> {
+        Ok(self.table.len() as u64)
+    }
+
+    fn memory(&self) -> Vec<Memory> {
+        let part = |part: silvics_store::MemoryUse| Memory {
+            part: part.name,
+            structure: part.structure,
+            entries: part.entries as u64,
+            bytes: part.bytes.map(|bytes| bytes as u64),
+        };
+        self.table.memory().into_iter().map(part).collect()
+    }
+
+    fn aborts(&self) -> Vec<(&'static str, u64)> {
+        let aborts = self.store.stats().aborts;
+        aborts.into_iter().map(|(reason, count)| (reason.name(), count)).collect()
+    }
+
+    fn times_index(&self) -> bool {
+        true
+    }
+
+    fn lookups(&self, job: &Job, records: &[u64], get_many: bool) -> Option<u64> {
+        let index = &self.index.structure().0;
+        let domain = self.store.domain();
+        let mut found = 0;
+        if get_many {
+            let (mut keys, mut words) = ([0; MANY], [None; MANY]);
+            for records in records.chunks(MANY) {
+                let guard = domain.pin();
+                for (key, record) in keys.iter_mut().zip(records) {
+                    *key = job.key(*record);
+                }
+                index.get_many(&keys[..records.len()], &mut words[..records.len()], &guard);
+                found += words[..records.len()].iter().flatten().count() as u64;
+            }
+            return Some(found);
+        }
+        for records in records.chunks(MANY) {
+            let guard = domain.pin();
+            let get = |record: &u64| -> Option<u64> {
+                let key: FormOf<'_, I> = job.key(*record);
+                index.get(key, &guard)
+            };
+            found += records.iter().filter_map(get).count() as u64;
+        }
+        Some(found)
+    }
+}

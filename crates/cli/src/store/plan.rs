@@ -1,0 +1,395 @@
+//! The command line, checked.
+
+use super::engine::Engine;
+use super::job::Job;
+use super::ours::{Make, Ours};
+use crate::flags::args::Format;
+use crate::flags::error::Error;
+use crate::flags::place::{self, Place};
+use crate::flags::store::YcsbArgs;
+use crate::flags::values::{THREADS_MAX, list, number, seconds, seed, single};
+use silvics::structures::STRUCTURES;
+use silvics::{Options, WordTree};
+use silvics_store::index::{Lists, Named, Scannable, Scans, Search};
+use silvics_store::lock::{Latched, Padded, PthreadLock};
+use silvics_store::{Locking, NoWait, Optimistic, Policy, StoreOptions, Study, WaitDie};
+use silvics_workload::ycsb::{Properties, Study as StudyJob, Workload};
+use std::time::Duration;
+
+/// The most operations of a transaction.
+const TRANSACTION_MAX: usize = 10_000;
+
+/// The form of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    Common(Format),
+    /// The lines that YCSB prints.
+    Ycsb,
+}
+
+impl Output {
+    fn parse(text: &str) -> Result<Self, Error> {
+        if text == "ycsb" {
+            return Ok(Self::Ycsb);
+        }
+        Format::parse(text).map(Self::Common).map_err(|_| {
+            let problem = format!("`{text}` is not a format: choose table, json, csv or ycsb");
+            Error::value("--format", problem)
+        })
+    }
+}
+
+/// A concurrency control.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control {
+    Optimistic,
+    NoWait,
+    WaitDie,
+}
+
+impl Control {
+    const ALL: [Self; 3] = [Self::Optimistic, Self::NoWait, Self::WaitDie];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Optimistic => "optimistic",
+            Self::NoWait => "no-wait",
+            Self::WaitDie => "wait-die",
+        }
+    }
+}
+
+/// A layout of rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    Inline,
+    Study,
+    StudyPadded,
+}
+
+impl Layout {
+    const ALL: [Self; 3] = [Self::Inline, Self::Study, Self::StudyPadded];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Inline => "inline",
+            Self::Study => "study",
+            Self::StudyPadded => "study-padded",
+        }
+    }
+}
+
+/// The item with a name, or an error that names all.
+fn named<T: Copy, const N: usize>(
+    text: &str,
+    kind: &str,
+    all: [T; N],
+    name: fn(T) -> &'static str,
+) -> Result<T, String> {
+    all.into_iter().find(|&item| name(item) == text).ok_or_else(|| {
+        let names = all.map(name).join(", ");
+        format!("`{text}` is not {kind}: choose from {names}")
+    })
+}
+
+/// A database to be measured.
+#[derive(Clone, Debug)]
+pub struct Contender {
+    pub index: String,
+    pub control: Control,
+    pub layout: Layout,
+    pub place: Place,
+    pub mixed: bool,
+}
+
+/// A checked command line.
+pub struct Plan {
+    pub job: Job,
+    pub loads: bool,
+    pub contenders: Vec<Contender>,
+    pub threads: Vec<usize>,
+    pub load_threads: usize,
+    pub transaction: usize,
+    pub get_many: bool,
+    /// The operations of a run, if they end it.
+    pub operations: Option<u64>,
+    pub time: Option<Duration>,
+    pub costs: bool,
+    pub rounds: usize,
+    pub seed: u64,
+    pub format: Output,
+    pub notes: Vec<String>,
+}
+
+impl Plan {
+    /// Reads the flags.
+    pub fn new(args: &YcsbArgs, cores: usize, loads: bool) -> Result<Self, Error> {
+        let transaction = |text: &str| number(text, 1, TRANSACTION_MAX);
+        let transaction = single("--transaction", &args.transaction, transaction)?;
+        let (job, notes) = job(args)?;
+        let time = args.seconds.as_deref().map(|text| single("--seconds", text, seconds));
+        let time = time.transpose()?;
+        let (mut threads, mut operations, mut limit) = (None, None, None);
+        if let Job::Core(workload) = &job {
+            let settings = workload.settings();
+            threads = settings.threads.map(|threads| threads as usize);
+            operations = settings.operations.filter(|_| time.is_none());
+            limit = settings.seconds.map(Duration::from_secs);
+        }
+        let time = time.or(limit);
+        if matches!(job, Job::Core(_)) && operations.is_none() && time.is_none() {
+            let problem = "the workload has no operationcount: set it with -p, or add --seconds";
+            return Err(Error::value("-p", problem));
+        }
+        let threads = match &args.threads {
+            Some(text) => list("--threads", text, |text| number(text, 1, THREADS_MAX))?,
+            None => vec![threads.unwrap_or(cores)],
+        };
+        let plan = Self {
+            contenders: contenders(args)?,
+            job,
+            loads,
+            load_threads: threads.iter().copied().max().unwrap_or(1).min(cores),
+            threads,
+            transaction,
+            get_many: args.get_many,
+            operations,
+            time,
+            costs: args.costs,
+            rounds: single("--rounds", &args.rounds, |text| number(text, 1, 100_000))?,
+            seed: single("--seed", &args.seed, seed)?,
+            format: Output::parse(&args.format)?,
+            notes,
+        };
+        plan.contenders.iter().try_for_each(|contender| contender.check(&plan.job))?;
+        Ok(plan)
+    }
+
+    /// Whether a run ends when the first thread has finished.
+    pub fn stops_with_first(&self) -> bool {
+        matches!(self.job, Job::Study(_))
+    }
+}
+
+/// The benchmark, with notes on properties without a meaning.
+fn job(args: &YcsbArgs) -> Result<(Job, Vec<String>), Error> {
+    if args.study {
+        let count = |flag, text: &Option<String>, default: u64| match text {
+            Some(text) => {
+                single(flag, text, |text| number(text, 1, 1 << 32)).map(|count| count as u64)
+            }
+            None => Ok(default),
+        };
+        let study = StudyJob {
+            rows: count("--rows", &args.rows, StudyJob::ATC18.rows)?,
+            transactions: count(
+                "--transactions",
+                &args.transactions,
+                StudyJob::ATC18.transactions,
+            )?,
+            ..StudyJob::ATC18
+        };
+        if study.rows < study.requests as u64 {
+            let problem = format!("a transaction has {} distinct rows: name more", study.requests);
+            return Err(Error::value("--rows", problem));
+        }
+        return Ok((Job::Study(study), Vec::new()));
+    }
+    if args.files.is_empty() && args.properties.is_empty() {
+        let problem = "names no workload: add for example -P workloads/workloada, or --study";
+        return Err(Error::value("-P", problem));
+    }
+    let properties = args.properties.iter().map(String::as_str);
+    let read = Properties::read(&args.files, properties);
+    let workload = read.and_then(|properties| Workload::from_properties(&properties));
+    let workload = workload.map_err(|error| Error::value("-P", error))?;
+    let notes = workload.settings().notes.iter().map(ToString::to_string).collect();
+    Ok((Job::Core(Box::new(workload)), notes))
+}
+
+/// All combinations of indexes, policies, layouts and places.
+fn contenders(args: &YcsbArgs) -> Result<Vec<Contender>, Error> {
+    let controls = list("--policy", &args.policy, |text| {
+        named(text, "a policy", Control::ALL, Control::name)
+    })?;
+    let layouts = list("--row-layout", &args.row_layout, |text| {
+        named(text, "a layout of rows", Layout::ALL, Layout::name)
+    })?;
+    let places = place::read(&args.place)?;
+    let mut contenders = Vec::new();
+    for index in indexes(&args.index) {
+        for &control in &controls {
+            for &layout in &layouts {
+                for &place in &places {
+                    let (index, mixed) = (index.clone(), args.mixed);
+                    contenders.push(Contender { index, control, layout, place, mixed });
+                }
+            }
+        }
+    }
+    Ok(contenders)
+}
+
+/// The indexes of a list: a group stands for its structures.
+fn indexes(text: &str) -> Vec<String> {
+    let members = |item: &str| -> Vec<String> {
+        let group = STRUCTURES.iter().filter(|structure| structure.groups.contains(&item));
+        let group: Vec<String> = group.map(|structure| structure.name.to_string()).collect();
+        if group.is_empty() { vec![item.to_string()] } else { group }
+    };
+    text.split(',').flat_map(members).collect()
+}
+
+impl Contender {
+    /// The name in reports.
+    pub fn name(&self) -> String {
+        self.index.clone()
+    }
+
+    /// The name of the policy.
+    pub fn policy(&self) -> &'static str {
+        self.control.name()
+    }
+
+    /// The name of the layout of rows.
+    pub fn row_layout(&self) -> &'static str {
+        self.layout.name()
+    }
+
+    /// The name of the placement of the index's nodes.
+    pub fn placement(&self) -> &'static str {
+        if self.is_peer() { "own" } else { self.place.name() }
+    }
+
+    /// The name of the pages of the index's nodes.
+    pub fn pages(&self) -> String {
+        if self.is_peer() { place::SYSTEM_PAGES.into() } else { self.place.pages() }
+    }
+
+    fn is_peer(&self) -> bool {
+        self.index.starts_with("peer:")
+    }
+
+    /// Fails unless the benchmark can run on it.
+    fn check(&self, job: &Job) -> Result<(), Error> {
+        if self.layout != Layout::Inline && self.control != Control::NoWait {
+            let problem = format!(
+                "`{}` is the study's, whose rows are locked without waiting: add --policy no-wait",
+                self.layout.name()
+            );
+            return Err(Error::value("--row-layout", problem));
+        }
+        if self.mixed && self.place.is_pooled() {
+            let problem = "pools hold no rows: choose a placement with a heap, such as size-class";
+            return Err(Error::value("--mixed", problem));
+        }
+        if self.index == "map" {
+            return Ok(());
+        }
+        if self.is_peer() {
+            return self.check_peer();
+        }
+        let index = Named::<u64>::with_structure(&self.index, false, &Options::default());
+        let index = index.map_err(|error| Error::value("--index", error))?;
+        if job.scans() && !index.scans() {
+            let scanning = STRUCTURES
+                .iter()
+                .filter(|structure| structure.capability != silvics::structures::Capability::Points)
+                .map(|structure| structure.name);
+            let names = scanning.collect::<Vec<_>>().join(", ");
+            let index = &self.index;
+            let problem =
+                format!("`{index}` cannot scan, as the workload does: choose from {names}");
+            return Err(Error::value("--index", problem));
+        }
+        Ok(())
+    }
+
+    #[cfg(feature = "peers")]
+    fn check_peer(&self) -> Result<(), Error> {
+        if super::peers::Peer::of(&self.index).is_some() {
+            return Ok(());
+        }
+        let names = super::peers::Peer::NAMES.join(", ");
+        let problem =
+            format!("`{}` is no peer that can be an index: choose from {names}", self.index);
+        Err(Error::value("--index", problem))
+    }
+
+    #[cfg(not(feature = "peers"))]
+    fn check_peer(&self) -> Result<(), Error> {
+        let problem = format!("`{}` needs the feature peers of the command", self.index);
+        Err(Error::value("--index", problem))
+    }
+
+    /// The settings of its store.
+    fn options(&self) -> StoreOptions {
+        let indexes = self.place.options(None);
+        let in_heap = !self.place.is_pooled();
+        let rows_in_heap = self.mixed.then(|| indexes.heap.clone()).flatten();
+        StoreOptions { indexes, indexes_in_heap: in_heap, rows_in_heap }
+    }
+
+    /// Makes the empty database.
+    pub fn make(&self, plan: &Plan) -> Result<Box<dyn Engine>, Error> {
+        match (self.layout, self.control) {
+            (Layout::Inline, Control::Optimistic) => self.over::<Optimistic>(plan),
+            (Layout::Inline, Control::NoWait) => self.over::<Locking<NoWait>>(plan),
+            (Layout::Inline, Control::WaitDie) => self.over::<Locking<WaitDie>>(plan),
+            (Layout::Study, _) => self.listed::<Locking<NoWait, Study<StudyLock>>>(plan),
+            (Layout::StudyPadded, _) => {
+                self.listed::<Locking<NoWait, Study<Padded<StudyLock>>>>(plan)
+            }
+        }
+    }
+
+    /// Makes a store whose index leads to rows.
+    fn over<P: Policy>(&self, plan: &Plan) -> Result<Box<dyn Engine>, Error> {
+        #[cfg(feature = "peers")]
+        if self.is_peer() {
+            use super::peers::Peer;
+            let name = self.index.clone();
+            return self.store::<P, Peer>(
+                plan,
+                Box::new(move |options| {
+                    Ok(Peer::of(&name).map_or_else(|| Peer::make(options), Ok)?)
+                }),
+            );
+        }
+        if self.index == "map" && self.place.is_pooled() {
+            return self.store::<P, Scans<WordTree<u64>>>(
+                plan,
+                Box::new(|options| Ok(Search::make(options)?)),
+            );
+        }
+        let (name, in_heap) = (self.structure(), !self.place.is_pooled());
+        let make = move |options: &Options| Named::<u64>::with_structure(&name, in_heap, options);
+        self.store::<P, Named<u64>>(plan, Box::new(make))
+    }
+
+    /// Makes a store whose index leads to lists of rows, as the study's.
+    fn listed<P: Policy>(&self, plan: &Plan) -> Result<Box<dyn Engine>, Error> {
+        let (name, in_heap) = (self.structure(), !self.place.is_pooled());
+        self.store::<P, Lists<Named<u64>>>(
+            plan,
+            Box::new(move |options| {
+                Lists::around(Named::<u64>::with_structure(&name, in_heap, options)?, options)
+            }),
+        )
+    }
+
+    fn structure(&self) -> String {
+        if self.index == "map" { "words".into() } else { self.index.clone() }
+    }
+
+    fn store<P: Policy, I: Scannable + Search<Form = u64>>(
+        &self,
+        plan: &Plan,
+        make: Make<I>,
+    ) -> Result<Box<dyn Engine>, Error> {
+        Ok(Box::new(Ours::<P, I>::new(&plan.job, &self.options(), make)?))
+    }
+}
+
+/// The row lock of the study's database.
+type StudyLock = Latched<PthreadLock>;
