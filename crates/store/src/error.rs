@@ -54,7 +54,8 @@ pub enum Conflict {
     Died,
     /// Another transaction holds a lock on an absent key.
     KeyLocked,
-    /// Another transaction has scanned the range in which a row was to be inserted.
+    /// Another transaction uses the row behind a row that was to be inserted, and may have scanned
+    /// the range between them.
     Scanned,
     /// Another transaction has not yet committed the row that was read.
     Uncommitted,
@@ -105,7 +106,7 @@ impl fmt::Display for Conflict {
             Self::RowLocked => "another transaction holds a lock on the row",
             Self::Died => "an older transaction holds the lock",
             Self::KeyLocked => "another transaction holds a lock on the absent key",
-            Self::Scanned => "another transaction has scanned the range of the new row",
+            Self::Scanned => "another transaction uses the row behind the new one",
             Self::Uncommitted => "another transaction has not yet committed the row",
             Self::RowChanged => "a row has changed since it was read",
             Self::KeyAppeared => "a key that was absent has been inserted",

@@ -28,6 +28,7 @@ mod canary;
 mod column;
 mod error;
 mod key;
+mod postponed;
 mod row;
 mod rows;
 mod schema;

@@ -2,25 +2,27 @@
 
 use crate::error::{Conflict, Error, SchemaError};
 use crate::index::{ErasedIndex, IndexCore, Maker, Named, default_structure};
-use crate::key::{FormKind, KeyRef};
+use crate::key::FormKind;
 use crate::lock::WordLock;
 use crate::lock::table::LockTable;
-use crate::policy::{Optimistic, Policy, Stop};
-use crate::rows::{Address, RowMemory};
+use crate::policy::{Optimistic, Policy};
+use crate::postponed::Postponed;
+use crate::rows::RowMemory;
 use crate::schema::{IndexSpec, Kind, Places, Schema, Structure, form};
 use crate::table::{Table, TableCore};
 use crate::tx::Tx;
-use crate::tx::state::{IndexPtr, Inner, Workspace};
+use crate::tx::state::{Inner, Workspace};
 use silvics::domain::Garbage;
-use silvics::{AllocError, Budget, Domain, Guard, Heap, Options};
+use silvics::{Budget, Domain, Heap, Options};
 use silvics_pool::Config;
-use silvics_sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use silvics_sync::atomic::{AtomicU64, Ordering};
 use silvics_sync::backoff::Backoff;
 use silvics_sync::cell::UnsafeCell;
 use silvics_sync::per_thread::{PerThread, thread_index};
 use silvics_sync::stamp::stamp;
 use silvics_sync::{CachePadded, Mutex};
 use std::fmt;
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -92,16 +94,16 @@ pub(crate) struct StoreCore<P: Policy> {
     pub(crate) number: u64,
     pub(crate) locks: LockTable,
     options: StoreOptions,
-    domain: Domain,
+    pub(crate) domain: Domain,
     /// The tables, which stay until the store is dropped (T1).
-    tables: Mutex<Vec<Arc<TableCore<P>>>>,
+    pub(crate) tables: Mutex<Vec<Arc<TableCore<P>>>>,
     threads: PerThread<Own<P>>,
     /// The next age of a transaction. Relaxed: it only has to be unique.
     ages: AtomicU64,
     /// See `policy/optimistic.rs`.
     epoch: AtomicU64,
     born: Instant,
-    postponed: Postponed,
+    pub(crate) postponed: Postponed,
 }
 
 /// The memory and the counts of a thread, kept between its transactions.
@@ -124,35 +126,6 @@ impl<P: Policy> Default for Own<P> {
             ages: UnsafeCell::new((0, 0)),
             commits: AtomicU64::new(0),
             aborts: Default::default(),
-        }
-    }
-}
-
-/// The entries that could not be removed from an index for lack of memory.
-#[derive(Default)]
-struct Postponed {
-    any: AtomicBool,
-    entries: Mutex<Vec<Entry>>,
-    /// Rows that are to be retired when no entry leads to them any more, with their tables.
-    rows: Mutex<Vec<(u64, Address)>>,
-}
-
-struct Entry {
-    index: IndexPtr,
-    key: Key,
-    row: Address,
-}
-
-enum Key {
-    Word(u64),
-    Bytes(Box<[u8]>),
-}
-
-impl Key {
-    fn get(&self) -> KeyRef<'_> {
-        match self {
-            Self::Word(word) => KeyRef::Word(*word),
-            Self::Bytes(bytes) => KeyRef::Bytes(bytes),
         }
     }
 }
@@ -205,10 +178,6 @@ impl<P: Policy> Store<P> {
     /// Creates a table. If it fails, the store is as it was.
     pub fn create_table(&self, schema: Schema) -> Result<Table<P>, Error> {
         let core = &self.core;
-        let mut tables = core.tables.lock();
-        if tables.iter().any(|table| table.name == schema.name) {
-            return Err(SchemaError::Twice { kind: "table", name: schema.name }.into());
-        }
         let places = Places::of(&schema)?;
         let (options, config) = core.memory();
         let shared = core.options.rows_in_heap.is_some();
@@ -226,11 +195,18 @@ impl<P: Policy> Store<P> {
             budget: config.budget,
             indexes,
         });
+        let mut tables = core.tables.lock();
+        if tables.iter().any(|other| other.name == table.name) {
+            drop(tables);
+            return Err(SchemaError::Twice { kind: "table", name: table.name.clone() }.into());
+        }
         tables.push(Arc::clone(&table));
         Ok(Table { core: table })
     }
 
-    /// The domain of the store: a guard of it protects the rows and nodes that are read under it.
+    /// The domain of the store, for measurements. A call that is deferred in it must not panic.
+    #[cfg(feature = "testing")]
+    #[doc(hidden)]
     pub fn domain(&self) -> &Domain {
         &self.core.domain
     }
@@ -255,12 +231,16 @@ impl<P: Policy> Store<P> {
         let work = own.and_then(|own| own.work.with_mut(|work| unsafe { &mut *work }.take()));
         let work = work.unwrap_or_default();
         let ts = age.unwrap_or_else(|| core.age(own));
-        Tx::new(Inner { store: core, guard, work, ts, doomed: None })
+        Tx::new(Inner { store: core, guard, work: ManuallyDrop::new(work), ts, doomed: None })
     }
 
     /// Runs `body` in a transaction and commits it. If another transaction is in the way, it runs
     /// `body` again, after a pause that grows. So `body` may be called several times, and only the
-    /// last call has effects on the database.
+    /// last call has effects on the database. Under the optimistic policy, a call may see rows of
+    /// different moments; then it is not committed, and an error that it returns is not passed on.
+    ///
+    /// Do not call this inside of `body`: if the inner transaction needs a row that the outer one
+    /// holds, it waits for ever.
     ///
     /// If `body` fails, everything is undone, and its error is returned. If it panics, everything
     /// is undone, too, and no lock stays.
@@ -441,14 +421,11 @@ impl<P: Policy> StoreCore<P> {
     }
 
     /// Keeps the memory of a transaction for the thread's next one.
-    pub(crate) fn give_back(&self, work: &mut Box<Workspace<P>>) {
+    pub(crate) fn give_back(&self, work: Box<Workspace<P>>) {
         let Some(own) = self.own() else { return };
         own.work.with_mut(|kept| {
             // SAFETY: the cells are this thread's; the borrow ends here.
-            let kept = unsafe { &mut *kept };
-            if kept.is_none() {
-                *kept = Some(std::mem::take(work));
-            }
+            unsafe { &mut *kept }.get_or_insert(work);
         });
     }
 
@@ -480,71 +457,5 @@ impl<P: Policy> StoreCore<P> {
             let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
             let _ = self.epoch.compare_exchange(epoch, now, success, failure);
         }
-    }
-
-    /// Why an entry cannot be placed where an absent row has one.
-    pub(crate) fn obstructed(&self) -> Stop {
-        if self.postponed.any.load(Ordering::Relaxed) {
-            return Stop::Alloc(AllocError::System { requested: 0 });
-        }
-        Stop::Conflict(Conflict::Uncommitted)
-    }
-
-    /// Retires a row that is absent.
-    pub(crate) fn retire(&self, table: &TableCore<P>, row: Address, guard: &Guard) {
-        if self.postponed.any.load(Ordering::Relaxed) {
-            let waits = self.postponed.entries.lock().iter().any(|entry| entry.row == row);
-            if waits {
-                self.postponed.rows.lock().push((table.serial, row));
-                return;
-            }
-        }
-        let bytes = table.places.words * 8;
-        // SAFETY: R2: no index leads to the row: its entries were removed, and none is postponed.
-        unsafe { table.rows.retire(row.pointer(), bytes, guard) };
-    }
-
-    /// Leaves the removal of an entry to a later transaction.
-    #[cold]
-    pub(crate) fn postpone(&self, index: IndexPtr, key: KeyRef<'_>, row: Address) {
-        let key = match key {
-            KeyRef::Word(word) => Key::Word(word),
-            KeyRef::Bytes(bytes) => Key::Bytes(bytes.into()),
-        };
-        self.postponed.entries.lock().push(Entry { index, key, row });
-        self.postponed.any.store(true, Ordering::Relaxed);
-    }
-
-    /// Removes the entries whose removal was postponed, as far as there is memory.
-    #[inline]
-    pub(crate) fn tidy(&self, guard: &Guard) {
-        if self.postponed.any.load(Ordering::Relaxed) {
-            self.tidy_postponed(guard);
-        }
-    }
-
-    #[cold]
-    fn tidy_postponed(&self, guard: &Guard) {
-        let mut entries = self.postponed.entries.lock();
-        entries.retain(|entry| {
-            // SAFETY: T1.
-            let index = unsafe { entry.index.get() };
-            index.look(entry.key.get(), guard) == Some(entry.row.word())
-                && index.remove(entry.key.get(), guard).is_err()
-        });
-        let mut rows = self.postponed.rows.lock();
-        let tables = self.tables.lock();
-        rows.retain(|&(serial, row)| {
-            if entries.iter().any(|entry| entry.row == row) {
-                return true;
-            }
-            if let Some(table) = tables.iter().find(|table| table.serial == serial) {
-                let bytes = table.places.words * 8;
-                // SAFETY: R2: no entry leads to the row any more.
-                unsafe { table.rows.retire(row.pointer(), bytes, guard) };
-            }
-            false
-        });
-        self.postponed.any.store(!entries.is_empty(), Ordering::Relaxed);
     }
 }

@@ -37,8 +37,8 @@ pub struct YcsbArgs {
     #[arg(short = 'p', long = "property", value_name = "NAME=VALUE")]
     pub properties: Vec<String>,
 
-    /// Runs the YCSB of the ATC'18 study instead: 16 requests of distinct rows per transaction, 10 %
-    /// updates, a Zipf exponent of 0.6. The run stops when the first thread finishes
+    /// Runs the YCSB of the ATC'18 study instead: 16 requests of distinct rows per transaction, 10
+    /// % updates, a Zipf exponent of 0.6. The run stops when the first thread finishes
     #[arg(long, conflicts_with_all = ["files", "properties", "transaction", "seconds"])]
     pub study: bool,
 
@@ -51,8 +51,8 @@ pub struct YcsbArgs {
     pub transactions: Option<String>,
 
     /// The indexes: map, peer:NAME, or structures of `silvics list`, with a build as in
-    /// occ-avl:baseline; also the group bst, and databases: db:sqlite, db:redb, db:surrealmx (feature
-    /// `databases`). Ratios are to the first
+    /// occ-avl:baseline; also the group bst, and databases: db:sqlite, db:redb, db:surrealmx
+    /// (feature `databases`). Ratios are to the first
     #[arg(long, value_name = "NAME,…", default_value = "map")]
     pub index: String,
 

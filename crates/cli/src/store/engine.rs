@@ -1,4 +1,4 @@
-//! What a database does for the benchmark.
+//! Databases as the benchmark uses them.
 
 use super::job::{Job, Wrong};
 use super::run::{Lap, Worker};

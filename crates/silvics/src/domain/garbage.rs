@@ -55,14 +55,16 @@ unsafe impl<O: Owner> Reclaim for Owned<O> {
 ///
 /// let (domain, freed) = (Domain::new(), Arc::new(Mutex::new(0)));
 /// let budget = Arc::new(silvics::Budget::new(None));
-/// let mut garbage = Garbage::new(Boxes(Arc::clone(&freed)), domain.clone(), &budget);
+/// let garbage = Garbage::new(Boxes(Arc::clone(&freed)), domain.clone(), &budget);
 /// let object = NonNull::from(Box::leak(Box::new(5_u64)));
 /// // SAFETY: no thread can reach the box any more.
 /// unsafe { garbage.retire(object.cast(), 8, &domain.pin()) };
-/// garbage.settle();
+/// garbage.flush();
 /// assert_eq!(*freed.lock().unwrap(), 1);
 /// ```
-pub struct Garbage<O: Owner>(Retired<Owned<O>>);
+pub struct Garbage<O: Owner> {
+    retired: Retired<Owned<O>>,
+}
 
 impl<O: Owner> fmt::Debug for Garbage<O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -73,32 +75,28 @@ impl<O: Owner> fmt::Debug for Garbage<O> {
 impl<O: Owner> Garbage<O> {
     /// Makes the garbage of an owner. The memory of the batches counts against `budget`.
     pub fn new(owner: O, domain: Domain, budget: &Arc<Budget>) -> Self {
-        Self(Retired::new(Arc::new(Owned(owner)), domain, budget))
+        Self { retired: Retired::new(Arc::new(Owned(owner)), domain, budget) }
     }
 
     /// The owner of the objects.
     pub fn owner(&self) -> &O {
-        &self.0.owner().0
+        &self.retired.owner().0
     }
 
     /// Retires an object of `bytes` bytes: it is freed when no guard protects it any more.
     ///
     /// # Safety
     /// The object is of the owner. It is unlinked for threads that pin the domain from now on, and
-    /// is retired once. `guard` is of the garbage's domain.
+    /// is retired once. `guard` is of the garbage's domain. When the garbage is dropped, no guard
+    /// protects the object any more.
     pub unsafe fn retire(&self, object: NonNull<u8>, bytes: usize, guard: &Guard) {
         // SAFETY: the caller's promise.
-        unsafe { self.0.retire(object, bytes, guard) };
+        unsafe { self.retired.retire(object, bytes, guard) };
     }
 
-    /// Frees what this thread has retired and no guard protects.
-    pub fn flush(&self, guard: &Guard) {
-        self.0.flush(guard);
-    }
-
-    /// Frees all retired objects, except those that a guard still protects. Exclusive access means
-    /// that no other call retires objects.
-    pub fn settle(&mut self) {
-        self.0.drain();
+    /// Frees the objects that this thread or an ended one has retired, except those that a guard
+    /// still protects.
+    pub fn flush(&self) {
+        self.retired.flush_unpinned();
     }
 }

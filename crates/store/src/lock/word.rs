@@ -84,7 +84,8 @@ impl State {
         self.readers() + u64::from(self.is_written())
     }
 
-    fn oldest(self) -> u64 {
+    /// The least timestamp of the holders, or a smaller one.
+    pub(crate) fn oldest(self) -> u64 {
         self.0 >> TS_SHIFT
     }
 

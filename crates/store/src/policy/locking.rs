@@ -193,7 +193,7 @@ fn acquire<W: OnConflict, L: RowLock>(
             Err(Refused::Held(oldest)) => oldest,
         };
         let held = Own::of(locks, place);
-        if held.exclusive {
+        if held.exclusive || (mode == Mode::Shared && held.shared > 0) {
             return Ok(true);
         }
         if mode == Mode::Exclusive && held.shared != own.shared {
@@ -245,13 +245,17 @@ impl<W: OnConflict, R: RowLayout<Header: RowLock>> Locking<W, R> {
         Ok(Seen::Present(0))
     }
 
-    /// Whether only this transaction holds the lock, or nobody.
-    fn is_mine<L: RowLock>(locks: &[Held<L>], lock: &L) -> bool {
-        let holds = lock.peek().holds();
-        holds == 0 || holds == Own::of(locks, NonNull::from(lock)).holds()
+    /// Whether other transactions hold a lock: the least timestamp of its holders, or a smaller
+    /// one.
+    fn others<L: RowLock>(locks: &[Held<L>], lock: &L) -> Option<u64> {
+        let state = lock.peek();
+        let holds = state.holds();
+        let mine = holds == 0 || holds == Own::of(locks, NonNull::from(lock)).holds();
+        (!mine).then_some(state.oldest())
     }
 
-    /// The first entry of `index` above a bound.
+    /// The first entry of `index` above a bound, without those whose removal is late: nobody locks
+    /// an absent row that is not held.
     fn next(
         inner: &Inner<'_, Self>,
         index: &dyn ErasedIndex,
@@ -259,9 +263,16 @@ impl<W: OnConflict, R: RowLayout<Header: RowLock>> Locking<W, R> {
     ) -> Option<RowRef<R>> {
         let words = index.core().words;
         let mut next = None;
-        index.walk((low, Bound::Unbounded), false, &inner.guard, &mut |_, word| {
+        index.walk((low, Bound::Unbounded), false, &inner.guard, &mut |key, word| {
             // SAFETY: R1 and R2: the word was read from an index of the table, under the guard.
-            next = Some(unsafe { RowRef::new(Address::of(word), words) });
+            let row: RowRef<R> = unsafe { RowRef::new(Address::of(word), words) };
+            let state = row.header().peek();
+            if state.is_absent() && state.holds() == 0
+                || inner.store.is_postponed(index, key, row.address)
+            {
+                return true;
+            }
+            next = Some(row);
             false
         });
         next
@@ -370,6 +381,25 @@ impl<W: OnConflict, R: RowLayout<Header: RowLock>> Policy for Locking<W, R> {
         Self::lock_key(inner, index.core(), key, Mode::Exclusive)
     }
 
+    fn hold(_inner: &mut Inner<'_, Self>, _at: usize) -> Result<(), Conflict> {
+        Ok(()) // P1
+    }
+
+    fn unhold(_inner: &mut Inner<'_, Self>, _at: usize) {}
+
+    /// The entry may stand for a gap that the transaction has scanned. Then the row behind it
+    /// stands for the gap from now on.
+    fn unplacing(
+        inner: &mut Inner<'_, Self>,
+        index: &(dyn ErasedIndex + 'static),
+        key: KeyRef<'_>,
+    ) -> Result<(), Stop> {
+        if index.core().scans {
+            Self::lock_gap_above(inner, index, Bound::Included(key))?;
+        }
+        Ok(())
+    }
+
     fn placed(
         inner: &mut Inner<'_, Self>,
         index: &(dyn ErasedIndex + 'static),
@@ -378,20 +408,21 @@ impl<W: OnConflict, R: RowLayout<Header: RowLock>> Policy for Locking<W, R> {
         if !index.core().scans || canary::planted(canary::Canary::NextKeyIgnored) {
             return Ok(());
         }
-        fence(Ordering::SeqCst); // P3
-        for _ in 0..TRIES {
-            let Some(next) = Self::next(inner, index, Bound::Excluded(key)) else {
-                let mine = Self::is_mine(&inner.work.log.keys, &index.core().end);
-                return if mine { Ok(()) } else { Err(Conflict::Scanned.into()) };
+        let mut backoff = Backoff::new();
+        loop {
+            fence(Ordering::SeqCst); // P3
+            let others = match Self::next(inner, index, Bound::Excluded(key)) {
+                // The transaction holds the lock of each row that it writes.
+                Some(next) if inner.work.writes.find(next.address).is_some() => None,
+                Some(next) => Self::others(&inner.work.log.rows, next.header()),
+                None => Self::others(&inner.work.log.keys, &index.core().end),
             };
-            let state = next.header().peek();
-            if state.is_absent() && state.holds() == 0 {
-                continue; // its entry is about to leave the index
+            match others {
+                None => return Ok(()),
+                Some(oldest) if W::waits(inner.ts, oldest) => backoff.wait(),
+                Some(_) => return Err(Conflict::Scanned.into()),
             }
-            let mine = Self::is_mine(&inner.work.log.rows, next.header());
-            return if mine { Ok(()) } else { Err(Conflict::Scanned.into()) };
         }
-        Err(Conflict::RangeChanged.into())
     }
 
     fn scanned(inner: &mut Inner<'_, Self>, scanned: Scanned) -> Result<bool, Stop> {

@@ -128,6 +128,22 @@ pub trait Policy: private::Sealed + Sized + Send + Sync + 'static {
         key: KeyRef<'_>,
     ) -> Result<(), Stop>;
 
+    /// Called before an entry is placed for a row that this transaction updates: write number `at`.
+    #[doc(hidden)]
+    fn hold(inner: &mut Inner<'_, Self>, at: usize) -> Result<(), Conflict>;
+
+    /// Takes `hold` back, when the update is not made.
+    #[doc(hidden)]
+    fn unhold(inner: &mut Inner<'_, Self>, at: usize);
+
+    /// Called before this transaction removes an entry that it has placed, and goes on.
+    #[doc(hidden)]
+    fn unplacing(
+        inner: &mut Inner<'_, Self>,
+        index: &(dyn ErasedIndex + 'static),
+        key: KeyRef<'_>,
+    ) -> Result<(), Stop>;
+
     /// Called after an entry with this key was placed in an index.
     #[doc(hidden)]
     fn placed(

@@ -24,14 +24,14 @@
 //!    present meanwhile, so each index counts the removals of entries.
 //! 2. A transaction that finds a row locked when it commits is aborted, and does not wait: so locks
 //!    need no order. Each row that is written was read, so a changed word is known before the
-//!    validation.
+//!    validation. An update that gives a row another key locks the row at once.
 //! 3. No thread advances the epoch. A worker does so every 64 commits, if 40 ms have passed.
 //!
 //! # Invariants
 //! * O1: a row's columns change only while its word is locked, and its word is different
 //!   afterwards.
-//! * O2: an entry is placed in an index before its row is locked for the commit, or its row is new
-//!   and locked from the beginning; it is removed while its row is locked.
+//! * O2: an entry is placed in an index and removed from it only while its row is locked. So an
+//!   entry never leads to a row that another transaction has deleted.
 //! * O3: a transaction validates after it has placed all of its entries and locked all of its rows.
 //!
 //! # Why it is serializable
@@ -40,22 +40,24 @@
 //! * A row that T read has not changed at p(T): it is validated afterwards (O1).
 //! * A key that T missed is absent at p(T). If another transaction U inserts it and p(U) < p(T),
 //!   then the entry was placed before p(U) (O3). So T's validation finds it: its row is locked by
-//!   U, or committed. Both abort T. If U places the entry later, p(U) > p(T). If V deletes the row
-//!   and p(V) > p(T), then V counts the removal after p(V), and removes the entry after that. So if
-//!   T does not find the entry, it finds that the count has changed.
+//!   U, or committed. Both abort T. If U places the entry later, p(U) > p(T).
+//! * Suppose that V deletes the row of this key, and that T does not find the entry any more. V
+//!   counts the removal before it removes the entry. If T's first load of the count comes before
+//!   that, T's second load finds another count. Otherwise the load synchronizes with the addition:
+//!   T validates under all locks of V, and V has validated under those of T, so T comes after V.
 //! * The same holds for ranges, because a scan visits each entry that is there all the time.
 //!
 //! # Memory ordering
 //! | site | ordering | pairs with | why |
 //! |---|---|---|---|
-//! | `read` first load | Acquire | `unlock` Release | the columns are at least those of this word |
+//! | `read` first load | Acquire | `publish`, `release` | the columns are at least those of this word |
 //! | `read` fence, second load | Acquire, Relaxed | `lock` fence | a column of a later commit makes the word differ, or locked |
-//! | `lock` exchange | Acquire / Relaxed | `unlock` Release | a writer sees the columns of the commit before it |
+//! | `lock` exchange | Acquire / Relaxed | `publish`, `release` | a writer sees the columns of the commit before it |
 //! | fence after the locks | `SeqCst` | the same fence of other commits | of two transactions that write what the other one has read, at least one sees the other's lock or entry. As a Release fence it also orders the locks before the columns |
-//! | `validate` load | Acquire | `unlock` Release | a changed row is seen as a whole |
-//! | `removals` addition and loads | `SeqCst` | the fences | a removal after p(T) is counted after the first load |
+//! | `validate` load | Acquire | `publish`, `release` | a changed row is seen as a whole |
+//! | `removals` addition and loads | `SeqCst` | each other | a transaction that sees the count of a removal sees the locks of its transaction |
 //! | fence before the second load of `removals` | Acquire | the index's own Release | if an entry was missed, the count of its removal is seen |
-//! | `unlock` store | Release | `read`, `lock` | publishes the columns |
+//! | `publish` and `release` store | Release | `read`, `lock` | publishes the columns |
 //! | `EPOCH`, load and exchange | Relaxed | – | an epoch only has to grow |
 
 use super::{Policy, Scanned, Seen, Stop, private};
@@ -65,7 +67,7 @@ use crate::index::{Bounds, ErasedIndex, IndexCore};
 use crate::key::KeyRef;
 use crate::rows::{Address, Inline, RowRef};
 use crate::tx::arena::Stored;
-use crate::tx::state::{IndexPtr, Inner, WriteKind, bytes, push};
+use crate::tx::state::{IndexPtr, Inner, Workspace, Write, WriteKind, bytes, push};
 use silvics_sync::atomic::{AtomicU64, Ordering, fence};
 use silvics_sync::backoff::Backoff;
 use std::ops::Bound;
@@ -78,7 +80,7 @@ const STEP: u64 = 4;
 /// The bits of a word above the number of a commit within its epoch.
 const EPOCH_SHIFT: u32 = 32;
 
-/// The waits for the owner of a lock, which is committing, before a reader gives up.
+/// The waits for the owner of a lock, which may be committing, before a reader gives up.
 const PATIENCE: u32 = 12;
 
 /// Optimistic concurrency control, described in `policy/optimistic.rs`.
@@ -99,8 +101,6 @@ pub struct OptimisticLog {
     ranges: Vec<Range>,
     /// The rows of all ranges.
     rows: Vec<Address>,
-    /// The number of writes that are locked for the commit.
-    locked: usize,
     /// The word that the rows get.
     commit: u64,
 }
@@ -205,6 +205,25 @@ impl Policy for Optimistic {
         Ok(())
     }
 
+    fn hold(inner: &mut Inner<'_, Self>, at: usize) -> Result<(), Conflict> {
+        lock_row(&mut inner.work.writes.all_mut()[at])
+    }
+
+    fn unhold(inner: &mut Inner<'_, Self>, at: usize) {
+        let write = &mut inner.work.writes.all_mut()[at];
+        if std::mem::take(&mut write.locked) {
+            write.row.header().0.store(write.mark, Ordering::Release);
+        }
+    }
+
+    fn unplacing(
+        _inner: &mut Inner<'_, Self>,
+        _index: &(dyn ErasedIndex + 'static),
+        _key: KeyRef<'_>,
+    ) -> Result<(), Stop> {
+        Ok(())
+    }
+
     fn placed(
         _inner: &mut Inner<'_, Self>,
         _index: &(dyn ErasedIndex + 'static),
@@ -258,11 +277,8 @@ impl Policy for Optimistic {
 
     fn release(inner: &mut Inner<'_, Self>) {
         let work = &mut *inner.work;
-        for (at, write) in work.writes.all().iter().enumerate() {
-            let is_new = matches!(write.kind, WriteKind::Insert | WriteKind::Void);
-            if is_new || at < work.log.locked {
-                write.row.header().0.store(write.mark, Ordering::Release);
-            }
+        for write in work.writes.all().iter().filter(|write| write.locked) {
+            write.row.header().0.store(write.mark, Ordering::Release);
         }
         clear(&mut work.log);
     }
@@ -273,28 +289,34 @@ fn clear(log: &mut OptimisticLog) {
     log.misses.clear();
     log.ranges.clear();
     log.rows.clear();
-    log.locked = 0;
 }
 
-/// Locks the rows that are written. New rows are locked already.
+/// Locks the rows that are written. New rows are locked already, and so are those whose keys
+/// change.
 fn lock(inner: &mut Inner<'_, Optimistic>) -> Result<(), Conflict> {
-    let work = &mut *inner.work;
-    for write in work.writes.all() {
-        if matches!(write.kind, WriteKind::Update | WriteKind::Delete) {
-            let header = &write.row.header().0;
-            let word = if canary::planted(canary::Canary::LostUpdate) {
-                header.load(Ordering::Relaxed) & !LOCKED
-            } else {
-                write.mark
-            };
-            let (success, failure) = (Ordering::Acquire, Ordering::Relaxed);
-            if header.compare_exchange(word, word | LOCKED, success, failure).is_err() {
-                return Err(Conflict::RowChanged);
-            }
-        }
-        work.log.locked += 1;
+    inner.work.writes.all_mut().iter_mut().try_for_each(lock_row)
+}
+
+/// Locks a row that is written, unless it is locked already.
+fn lock_row(write: &mut Write<Optimistic>) -> Result<(), Conflict> {
+    if write.locked {
+        return Ok(());
     }
+    let header = &write.row.header().0;
+    if canary::planted(canary::Canary::LostUpdate) {
+        write.mark = header.load(Ordering::Relaxed) & !LOCKED;
+    }
+    let (word, success, failure) = (write.mark, Ordering::Acquire, Ordering::Relaxed);
+    if header.compare_exchange(word, word | LOCKED, success, failure).is_err() {
+        return Err(Conflict::RowChanged);
+    }
+    write.locked = true;
     Ok(())
+}
+
+/// Whether this transaction has locked a row.
+fn is_locked(work: &Workspace<Optimistic>, row: Address) -> bool {
+    work.writes.find(row).is_some_and(|at| work.writes.all()[at].locked)
 }
 
 /// The number of removals from all indexes in which the transaction has missed keys or scanned. An
@@ -316,7 +338,7 @@ fn validate(inner: &Inner<'_, Optimistic>) -> Result<(), Conflict> {
     for &(header, word, row) in reads {
         // SAFETY: R2: the row was read under the transaction's guard.
         let now = unsafe { header.as_ref() }.load(Ordering::Acquire);
-        if now != word && (now != word | LOCKED || work.writes.find(row).is_none()) {
+        if now != word && (now != word | LOCKED || !is_locked(work, row)) {
             return Err(Conflict::RowChanged);
         }
     }
@@ -382,7 +404,11 @@ fn is_absent(index: &dyn ErasedIndex, key: KeyRef<'_>, address: Address) -> bool
     let core = index.core();
     // SAFETY: R1 and R2: the address was read from an index of the table, under the guard.
     let row: Row = unsafe { RowRef::new(address, core.words) };
-    let mut image = vec![0; row.words];
+    let mut image = Vec::new();
+    if image.try_reserve_exact(row.words).is_err() {
+        return false; // the transaction is aborted, and runs again
+    }
+    image.resize(row.words, 0);
     match copy(row, &mut image) {
         None => false,
         Some(word) if word & ABSENT != 0 => true,

@@ -1,11 +1,14 @@
 //! The end of a transaction: commit and abort.
 
-use super::state::{IndexPtr, Inner, Write, WriteKind, bytes, words};
+use super::state::{Inner, Placed, Write, WriteKind, bytes, words};
 use crate::canary;
 use crate::error::Conflict;
 use crate::index::ErasedIndex;
 use crate::policy::{Policy, Stop};
+use crate::postponed::caught;
+use crate::rows::Address;
 use silvics::AllocError;
+use silvics_sync::backoff::Backoff;
 use std::ptr::NonNull;
 
 impl<P: Policy> Inner<'_, P> {
@@ -46,15 +49,41 @@ impl<P: Policy> Inner<'_, P> {
     /// Gives the keys that rows take over to these rows. If there is no memory, no key has changed.
     fn take_over(&mut self) -> Result<(), AllocError> {
         for at in 0..self.work.placed.len() {
-            if !self.work.placed[at].takes_over {
+            if self.work.placed[at].takes_over.is_none() {
                 continue;
             }
-            let placed = &self.work.placed[at];
-            // SAFETY: T1; the arena is cleared after the transaction.
-            let (index, key) = unsafe { (placed.index.get(), placed.key.get()) };
-            index.replace(key, placed.row.word(), &self.guard)?;
+            if let Err(error) = self.replace(at, |placed| Some(placed.row)) {
+                for earlier in (0..at).rev() {
+                    self.give_back_key(earlier);
+                }
+                return Err(error);
+            }
         }
         Ok(())
+    }
+
+    /// Gives the key of an entry to a row, if there is one.
+    fn replace(
+        &self,
+        at: usize,
+        row: impl Fn(&Placed) -> Option<Address>,
+    ) -> Result<(), AllocError> {
+        let placed = &self.work.placed[at];
+        let Some(row) = row(placed) else { return Ok(()) };
+        // SAFETY: T1; the arena is cleared after the transaction.
+        let (index, key) = unsafe { (placed.index.get(), placed.key.get()) };
+        caught(|| index.replace(key, row.word(), &self.guard))
+    }
+
+    /// Gives a key that was taken over back. It waits for memory: the rows of the transaction
+    /// cannot be freed while a key leads to them.
+    #[cold]
+    fn give_back_key(&self, at: usize) {
+        let mut backoff = Backoff::new();
+        while self.replace(at, |placed| placed.takes_over).is_err() {
+            self.store.flush();
+            backoff.wait();
+        }
     }
 
     /// Changes a row, and removes the entries of keys that it has no more.
@@ -99,10 +128,18 @@ impl<P: Policy> Inner<'_, P> {
                 return;
             }
             P::removing(core);
-            if index.remove(key, &self.guard).is_err() {
-                self.store.postpone(IndexPtr::of(index), key, row.address);
-            }
+            self.store.remove(index, key, row.address, &self.guard);
         });
+    }
+
+    /// Undoes everything, and counts the conflict, if there was one.
+    #[allow(clippy::unnecessary_wraps)] // as `commit`
+    pub(crate) fn abort_counted(&mut self) -> Result<(), Stop> {
+        if let Some(conflict) = self.doomed {
+            self.store.count_abort(conflict);
+        }
+        self.abort();
+        Ok(())
     }
 
     /// Undoes everything.

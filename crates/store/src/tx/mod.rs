@@ -11,8 +11,9 @@
 //! * T1: a store keeps its tables and indexes until it is dropped, and transactions borrow the
 //!   store. So a pointer to a table or an index of a transaction's store is valid during the
 //!   transaction. Handles of other stores are refused ([`Error::Foreign`]).
-//! * T2: no code of the user runs while the state of a transaction is borrowed: closures that fill
-//!   or change rows, and visitors of scans, run between the borrows.
+//! * T2: code of the user that runs within a call of a transaction cannot change its state:
+//!   closures that fill or change rows, and conversions of keys, run while it is busy or borrowed,
+//!   so that their calls of it are refused. Visitors of scans run between calls.
 //! * T3: the arena releases nothing while the transaction lives that a [`Row`] borrows: each row
 //!   borrows the transaction.
 
@@ -31,11 +32,12 @@ use crate::row::{Row, RowMut};
 use crate::table::{Index, Multi, Table};
 use arena::Stored;
 use read::{Found, Opened, typed_erased};
-use silvics::key::{AsKey, Encoder, Form};
+use silvics::key::{AsKey, Encoder, Form, FormRef};
 use silvics::map::KeyRange;
 use state::{Inner, bytes};
 use std::cell::{Cell, RefCell, RefMut};
 use std::fmt;
+use std::mem::ManuallyDrop;
 use std::ops::{Bound, ControlFlow};
 use std::ptr::NonNull;
 use write::Fail;
@@ -57,7 +59,9 @@ pub struct Tx<'s, P: Policy = Optimistic> {
     inner: RefCell<Inner<'s, P>>,
     /// Whether a closure runs that must not use the transaction.
     busy: Cell<bool>,
-    ended: Cell<bool>,
+    /// Whether a commit or an abort has begun, and whether it has returned.
+    is_ending: Cell<bool>,
+    has_ended: Cell<bool>,
 }
 
 impl<P: Policy> fmt::Debug for Tx<'_, P> {
@@ -91,15 +95,34 @@ const BATCH: usize = 32;
 
 impl<'s, P: Policy> Tx<'s, P> {
     pub(crate) fn new(inner: Inner<'s, P>) -> Self {
-        Self { inner: RefCell::new(inner), busy: Cell::new(false), ended: Cell::new(false) }
+        let [busy, is_ending, has_ended] = [const { false }; 3].map(Cell::new);
+        Self { inner: RefCell::new(inner), busy, is_ending, has_ended }
     }
 
     /// The state, for a handle of the store with this number.
     #[inline(always)]
     fn enter(&self, store: u64) -> Result<RefMut<'_, Inner<'s, P>>, Error> {
+        if self.busy.get() { Err(Error::Nested) } else { self.enter_busy(store) }
+    }
+
+    /// Calls `then` with the form of a key. The conversion of the key, which may be code of the
+    /// user, must not use the transaction.
+    #[inline(always)]
+    fn with_form<K: RowKey, T>(
+        &self,
+        key: &impl AsKey<K>,
+        then: impl FnOnce(FormRef<'_, K>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         if self.busy.get() {
             return Err(Error::Nested);
         }
+        let _busy = Busy::new(&self.busy);
+        key.with_form(then)
+    }
+
+    /// The state, for a handle of the store with this number, while the transaction is busy.
+    #[inline(always)]
+    fn enter_busy(&self, store: u64) -> Result<RefMut<'_, Inner<'s, P>>, Error> {
         let inner = self.inner.try_borrow_mut().map_err(|_| Error::Nested)?;
         match inner.doomed {
             Some(conflict) => Err(conflict.into()),
@@ -115,8 +138,8 @@ impl<'s, P: Policy> Tx<'s, P> {
         index: &Index<P, K, I>,
         key: impl AsKey<K>,
     ) -> Result<Option<Row<'_>>, Error> {
-        let found = key.with_form(|form| {
-            let mut inner = self.enter(index.table.store)?;
+        let found = self.with_form::<K, _>(&key, |form| {
+            let mut inner = self.enter_busy(index.table.store)?;
             let found = inner.find(&index.typed, form, false);
             found.map_err(|stop| failed(&mut inner, stop))
         })?;
@@ -183,8 +206,8 @@ impl<'s, P: Policy> Tx<'s, P> {
         word: Option<u64>,
     ) -> Result<Option<Row<'_>>, Error> {
         let core = &index.typed.core;
-        let found = key.with_form(|form| {
-            let mut inner = self.enter(index.table.store)?;
+        let found = self.with_form::<K, _>(key, |form| {
+            let mut inner = self.enter_busy(index.table.store)?;
             let key = I::Form::erase(form);
             let opened = match word {
                 Some(word) => inner.open(core, key, word, core.words, false),
@@ -237,7 +260,7 @@ impl<'s, P: Policy> Tx<'s, P> {
     ) -> Result<bool, E> {
         let (table, core) = (&*index.table, &index.typed.core);
         let words = core.words;
-        let found = key.with_form(|form| self.find_to_write(index, form))?;
+        let found = self.with_form::<K, _>(&key, |form| self.find_to_write(index, form))?;
         let Some(found) = found else { return Ok(false) };
         let image = {
             let mut inner = self.enter(table.store)?;
@@ -263,7 +286,7 @@ impl<'s, P: Policy> Tx<'s, P> {
         index: &Index<P, K, I>,
         key: impl AsKey<K>,
     ) -> Result<bool, Error> {
-        let found = key.with_form(|form| self.find_to_write(index, form))?;
+        let found = self.with_form::<K, _>(&key, |form| self.find_to_write(index, form))?;
         let Some(found) = found else { return Ok(false) };
         let mut inner = self.enter(index.table.store)?;
         let done = inner.delete(&index.table, found);
@@ -276,7 +299,7 @@ impl<'s, P: Policy> Tx<'s, P> {
         index: &Index<P, K, I>,
         form: crate::index::FormOf<'_, I>,
     ) -> Result<Option<Found<P>>, Error> {
-        let mut inner = self.enter(index.table.store)?;
+        let mut inner = self.enter_busy(index.table.store)?;
         let found = inner.find(&index.typed, form, true);
         found.map_err(|stop| failed(&mut inner, stop))
     }
@@ -334,16 +357,14 @@ impl<'s, P: Policy> Tx<'s, P> {
 
     /// Undoes everything.
     pub fn abort(self) {
-        let _ = self.end(|inner| {
-            inner.abort();
-            Ok(())
-        });
+        let _ = self.end(Inner::abort_counted);
     }
 
     fn end(&self, end: impl FnOnce(&mut Inner<'s, P>) -> Result<(), Stop>) -> Result<(), Error> {
         let mut inner = self.inner.try_borrow_mut().map_err(|_| Error::Nested)?;
-        self.ended.set(true);
+        self.is_ending.set(true);
         let done = end(&mut inner);
+        self.has_ended.set(true);
         done.map_err(|stop| match stop {
             Stop::Conflict(conflict) => conflict.into(),
             Stop::Alloc(error) => error.into(),
@@ -374,14 +395,16 @@ impl<'s, P: Policy> Tx<'s, P> {
 
 impl<P: Policy> Drop for Tx<'_, P> {
     fn drop(&mut self) {
-        let inner = self.inner.get_mut();
-        if !self.ended.get() {
-            if let Some(conflict) = inner.doomed {
-                inner.store.count_abort(conflict);
-            }
-            inner.abort();
+        if !self.has_ended.get() && !self.is_ending.get() {
+            let _ = self.end(Inner::abort_counted);
         }
-        inner.store.give_back(&mut inner.work);
+        if self.has_ended.get() {
+            let inner = self.inner.get_mut();
+            // SAFETY: the workspace is taken once, and not used afterwards.
+            let work = unsafe { ManuallyDrop::take(&mut inner.work) };
+            inner.store.give_back(work);
+        }
+        // A transaction whose end has panicked keeps its memory, which may be in use.
     }
 }
 

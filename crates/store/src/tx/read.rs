@@ -144,7 +144,7 @@ impl<P: Policy> Inner<'_, P> {
     }
 
     /// Finds the row that takes over a key of a row which this transaction deletes or changes.
-    fn find_taken_over(
+    pub(crate) fn find_taken_over(
         &mut self,
         index: &(dyn ErasedIndex + 'static),
         key: KeyRef<'_>,
@@ -153,7 +153,9 @@ impl<P: Policy> Inner<'_, P> {
         let this = IndexPtr::of(index);
         let next = self.work.placed.iter().find(|placed| {
             // SAFETY: the arena is cleared after the transaction.
-            placed.takes_over && placed.index.is(this) && unsafe { placed.key.get() } == key
+            placed.takes_over.is_some()
+                && placed.index.is(this)
+                && unsafe { placed.key.get() } == key
         });
         let Some(word) = next.map(|placed| placed.row.word()) else { return Ok(None) };
         match self.open(index.core(), key, word, index.core().words, to_write)? {
@@ -173,7 +175,8 @@ impl<P: Policy> Inner<'_, P> {
         !self.work.placed.is_empty()
             && self.work.writes.find(row).is_some()
             && self.work.placed.iter().any(|placed| {
-                let is_this = placed.row == row && placed.index.is(index) && !placed.takes_over;
+                let is_this =
+                    placed.row == row && placed.index.is(index) && placed.takes_over.is_none();
                 // SAFETY: the arena is cleared after the transaction.
                 is_this && unsafe { placed.key.get() } == key
             })

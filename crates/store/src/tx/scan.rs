@@ -82,7 +82,7 @@ impl<P: Policy> Inner<'_, P> {
     /// Reads the rows of the segment. Returns false if a row is not there, unless `is_patient`.
     fn read_segment(
         &mut self,
-        index: &dyn ErasedIndex,
+        index: &(dyn ErasedIndex + 'static),
         is_patient: bool,
         images: &mut Vec<NonNull<u64>>,
     ) -> Result<bool, Stop> {
@@ -96,7 +96,13 @@ impl<P: Policy> Inner<'_, P> {
                 // Another transaction has placed the entry and is not committed, or the entry is
                 // about to leave. An optimistic scan goes on: the validation finds the difference.
                 Opened::Gone if P::WAITS_FOR_ROWS && !is_patient => return Ok(false),
-                Opened::Gone | Opened::OwnGone => {}
+                Opened::Gone => {}
+                // The key may be that of another row of this transaction.
+                Opened::OwnGone => {
+                    if let Some(found) = self.find_taken_over(index, key, false)? {
+                        push(images, found.image)?;
+                    }
+                }
             }
         }
         Ok(true)

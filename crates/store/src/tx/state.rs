@@ -10,6 +10,7 @@ use crate::store::StoreCore;
 use crate::table::TableCore;
 use silvics::{AllocError, Guard};
 use std::collections::HashMap;
+use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 
 /// An index of the store, which lives as long as the store (T1).
@@ -59,6 +60,8 @@ pub(crate) struct Write<P: Policy> {
     pub new: NonNull<u64>,
     /// The columns that the row had, unless this transaction has made it.
     pub old: Option<NonNull<u64>>,
+    /// Whether the optimistic policy has locked the row.
+    pub locked: bool,
     /// The policy's knowledge of the row: the version that was read.
     pub mark: u64,
 }
@@ -68,8 +71,8 @@ pub(crate) struct Placed {
     pub index: IndexPtr,
     pub key: Stored,
     pub row: Address,
-    /// Whether the key leads to another row until the commit, which gives it up then.
-    pub takes_over: bool,
+    /// The row that has the key until the commit, and gives it up then.
+    pub takes_over: Option<Address>,
 }
 
 /// The memory of a transaction.
@@ -102,7 +105,8 @@ unsafe impl<P: Policy> Send for Workspace<P> {}
 pub struct Inner<'s, P: Policy> {
     pub(crate) store: &'s StoreCore<P>,
     pub(crate) guard: Guard,
-    pub(crate) work: Box<Workspace<P>>,
+    /// Returned to the thread when the transaction has ended.
+    pub(crate) work: ManuallyDrop<Box<Workspace<P>>>,
     /// The transaction's age: smaller is older. Wait-die keeps it when it runs a transaction again.
     pub(crate) ts: u64,
     /// Why the transaction cannot go on, if it cannot.

@@ -61,7 +61,8 @@ impl<P: Policy> Inner<'_, P> {
             }
         };
         let kind = WriteKind::Insert;
-        let write = Write { row, table: NonNull::from(table), kind, new, old: None, mark };
+        let table_of = NonNull::from(table);
+        let write = Write { row, table: table_of, kind, new, old: None, locked: true, mark };
         let at = self.work.writes.push(write);
         let placed = self.work.placed.len();
         for index in &table.indexes {
@@ -93,7 +94,7 @@ impl<P: Policy> Inner<'_, P> {
         let write = &self.work.writes.all()[at];
         let row = write.row;
         let Some(old) = write.old else { return Ok(()) };
-        self.reindex(table, row, Some(old), old, new)?;
+        self.reindex(table, at, row, old, new)?;
         let write = &mut self.work.writes.all_mut()[at];
         (write.kind, write.new) = (WriteKind::Update, new);
         Ok(())
@@ -108,17 +109,16 @@ impl<P: Policy> Inner<'_, P> {
     ) -> Result<(), Fail> {
         match found.seen {
             Seen::Own(at) => {
-                let write = &self.work.writes.all()[at];
-                let (old, now) = (write.old, write.new);
-                self.reindex(table, found.row, old, now, new)?;
+                let now = self.work.writes.all()[at].new;
+                self.reindex(table, at, found.row, now, new)?;
                 self.work.writes.all_mut()[at].new = new;
             }
             Seen::Present(mark) => {
                 // The row is in the list before its entries are placed: see `is_placed`.
                 let at = self.push_write(table, found, WriteKind::Update, new, mark)?;
-                let old = found.image;
-                if let Err(fail) = self.reindex(table, found.row, Some(old), old, new) {
+                if let Err(fail) = self.reindex(table, at, found.row, found.image, new) {
                     debug_assert_eq!(at + 1, self.work.writes.all().len());
+                    P::unhold(self, at);
                     self.work.writes.pop();
                     return Err(fail);
                 }
@@ -132,7 +132,7 @@ impl<P: Policy> Inner<'_, P> {
     pub(crate) fn delete(&mut self, table: &TableCore<P>, found: Found<P>) -> Result<(), Fail> {
         match found.seen {
             Seen::Own(at) => {
-                self.unplace_row(found.row.address);
+                self.unplace_row(found.row.address)?;
                 let write = &mut self.work.writes.all_mut()[at];
                 write.kind = if write.old.is_none() { WriteKind::Void } else { WriteKind::Delete };
             }
@@ -155,21 +155,23 @@ impl<P: Policy> Inner<'_, P> {
         let (row, old) = (found.row, Some(found.image));
         self.work.writes.reserve()?;
         let table = NonNull::from(table);
-        Ok(self.work.writes.push(Write { row, table, kind, new, old, mark }))
+        let locked = false;
+        Ok(self.work.writes.push(Write { row, table, kind, new, old, locked, mark }))
     }
 
     /// Places the entries for the keys that a row gets, and removes those that this transaction has
-    /// placed for keys that it loses. `committed` are the columns that others see, `now` those that
+    /// placed for keys that it loses. `at` is the write of the row, and `now` are the columns that
     /// this transaction has seen so far.
     fn reindex(
         &mut self,
         table: &TableCore<P>,
+        at: usize,
         row: RowRef<P::Rows>,
-        committed: Option<NonNull<u64>>,
         now: NonNull<u64>,
         new: NonNull<u64>,
     ) -> Result<(), Fail> {
         let words = table.places.words;
+        let committed = self.work.writes.all()[at].old;
         // SAFETY: the arena has these images, which nobody writes now.
         let (now, new) = unsafe { (bytes(now, words), bytes(new, words)) };
         // SAFETY: likewise.
@@ -181,6 +183,7 @@ impl<P: Policy> Inner<'_, P> {
                 same_key(core, now, new) || committed.is_some_and(|old| same_key(core, old, new));
             let done = core.with_key(new, |key| {
                 if !has {
+                    P::hold(self, at).map_err(Stop::from)?;
                     return self.place(table, &**index, key, row);
                 }
                 if self.is_taken_over(&**index, key, row.address) {
@@ -193,19 +196,30 @@ impl<P: Policy> Inner<'_, P> {
                 return Err(fail);
             }
         }
+        self.unplace_some(first, |placed| {
+            // SAFETY: T1; the arena is cleared after the transaction.
+            let (core, key) = unsafe { (placed.index.get().core(), placed.key.get()) };
+            placed.row == row.address && !core.with_key(new, |new| new == key)
+        })?;
+        Ok(())
+    }
+
+    /// Removes those of the first `count` entries for which `is_old` holds.
+    fn unplace_some(&mut self, count: usize, is_old: impl Fn(&Placed) -> bool) -> Result<(), Stop> {
         let mut at = 0;
-        for _ in 0..first {
+        for _ in 0..count {
             let placed = &self.work.placed[at];
-            // SAFETY: T1.
-            let core = unsafe { placed.index.get() }.core();
-            // SAFETY: the arena is cleared after the transaction.
-            let is_new = core.with_key(new, |key| key == unsafe { placed.key.get() });
-            if placed.row == row.address && !is_new {
-                let placed = self.work.placed.remove(at);
-                self.unplace(&placed);
-            } else {
+            if !is_old(placed) {
                 at += 1;
+                continue;
             }
+            if placed.takes_over.is_none() {
+                // SAFETY: T1; the arena is cleared after the transaction.
+                let (index, key) = unsafe { (placed.index.get(), placed.key.get()) };
+                P::unplacing(self, index, key)?;
+            }
+            let placed = self.work.placed.remove(at);
+            self.unplace(&placed);
         }
         Ok(())
     }
@@ -222,19 +236,14 @@ impl<P: Policy> Inner<'_, P> {
             P::claim(self, index, key)?;
         }
         let stored = self.work.arena.key(key)?;
-        let entry = |takes_over| Placed {
-            index: IndexPtr::of(index),
-            key: stored,
-            row: row.address,
-            takes_over,
-        };
-        push(&mut self.work.placed, entry(true))?; // room, before the index has the entry
+        let placed = IndexPtr::of(index);
+        let entry = Placed { index: placed, key: stored, row: row.address, takes_over: None };
+        // It is in the list before it is in the index, which may unwind.
+        push(&mut self.work.placed, entry)?;
         let mut backoff = Backoff::new();
         for _ in 0..TRIES {
             let present = match index.place(key, row.address.word(), &self.guard) {
                 Ok(None) => {
-                    let last = self.work.placed.len() - 1;
-                    self.work.placed[last] = entry(false);
                     P::placed(self, index, key)?;
                     return Ok(());
                 }
@@ -244,8 +253,21 @@ impl<P: Policy> Inner<'_, P> {
                     return Err(error.into());
                 }
             };
+            if present == row.address.word() {
+                // An entry of this row whose removal was postponed.
+                if self.store.adopt(index, key, row.address) {
+                    P::placed(self, index, key)?;
+                    return Ok(());
+                }
+                backoff.wait();
+                continue;
+            }
             match self.occupant(index, key, present) {
                 Ok(Occupant::GivesUp) if !self.is_taken_over(index, key, row.address) => {
+                    // SAFETY: R1: the word is one of an index.
+                    let displaced = unsafe { Address::of(present) };
+                    let last = self.work.placed.len() - 1;
+                    self.work.placed[last].takes_over = Some(displaced);
                     return Ok(());
                 }
                 Ok(Occupant::Leaves) => backoff.wait(),
@@ -273,7 +295,8 @@ impl<P: Policy> Inner<'_, P> {
     ) -> bool {
         let this = IndexPtr::of(index);
         self.work.placed.iter().any(|placed| {
-            let takes_over = placed.takes_over && placed.row != row && placed.index.is(this);
+            let takes_over =
+                placed.takes_over.is_some() && placed.row != row && placed.index.is(this);
             // SAFETY: the arena is cleared after the transaction.
             takes_over && unsafe { placed.key.get() } == key
         })
@@ -304,20 +327,12 @@ impl<P: Policy> Inner<'_, P> {
     }
 
     /// Removes the entries that were placed for a row.
-    fn unplace_row(&mut self, row: Address) {
-        let mut at = 0;
-        while at < self.work.placed.len() {
-            if self.work.placed[at].row == row {
-                let placed = self.work.placed.remove(at);
-                self.unplace(&placed);
-            } else {
-                at += 1;
-            }
-        }
+    fn unplace_row(&mut self, row: Address) -> Result<(), Stop> {
+        self.unplace_some(self.work.placed.len(), |placed| placed.row == row)
     }
 
     fn unplace(&mut self, placed: &Placed) {
-        if placed.takes_over || canary::planted(canary::Canary::EntryLeft) {
+        if placed.takes_over.is_some() || canary::planted(canary::Canary::EntryLeft) {
             return;
         }
         self.remove_entry(placed.index, placed.key, placed.row);
@@ -327,10 +342,8 @@ impl<P: Policy> Inner<'_, P> {
     pub(crate) fn remove_entry(&mut self, index: IndexPtr, key: Stored, row: Address) {
         // SAFETY: T1; the arena is cleared after the transaction.
         let (entries, key) = unsafe { (index.get(), key.get()) };
-        if entries.look(key, &self.guard) == Some(row.word())
-            && entries.remove(key, &self.guard).is_err()
-        {
-            self.store.postpone(index, key, row);
+        if entries.look(key, &self.guard) == Some(row.word()) {
+            self.store.remove(entries, key, row, &self.guard);
         }
     }
 }

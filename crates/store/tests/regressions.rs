@@ -1,0 +1,211 @@
+//! Mistakes that reviews and checks have found. Each test tells the story of one.
+
+#![cfg(not(any(silvics_loom, silvics_shuttle)))]
+
+use silvics::key::{AsKey, Encoder};
+use silvics_store::index::Named;
+use silvics_store::{
+    Column, Error, Index, IndexSpec, Locking, Multi, NoWait, Optimistic, Policy, Schema, Store,
+    Table, Tx, Type, WaitDie,
+};
+
+/// Orders with a number, a mark that is unique, and a state that is not.
+struct Orders<P: Policy> {
+    store: Store<P>,
+    table: Table<P>,
+    by_number: Index<P, u64, Named<u64>>,
+    by_mark: Index<P, u64, Named<u64>>,
+    by_state: Multi<P, u64>,
+    number: Column<u64>,
+    mark: Column<u64>,
+    state: Column<u64>,
+}
+
+fn orders<P: Policy>(numbers: &[u64]) -> Orders<P> {
+    let store = Store::new().unwrap();
+    let schema = Schema::new("orders")
+        .column("number", Type::U64)
+        .column("mark", Type::U64)
+        .column("state", Type::U64)
+        .primary(["number"])
+        .index(IndexSpec::unique("by_mark", ["mark"]))
+        .index(IndexSpec::multi("by_state", ["state"]));
+    let table = store.create_table(schema).unwrap();
+    let orders = Orders {
+        by_number: table.index("primary").unwrap(),
+        by_mark: table.index("by_mark").unwrap(),
+        by_state: table.multi("by_state").unwrap(),
+        number: table.column("number").unwrap(),
+        mark: table.column("mark").unwrap(),
+        state: table.column("state").unwrap(),
+        table,
+        store,
+    };
+    let fill = |tx: &Tx<'_, P>| numbers.iter().try_for_each(|number| orders.add(tx, *number));
+    orders.store.transact(fill).unwrap();
+    orders
+}
+
+impl<P: Policy> Orders<P> {
+    /// Adds an order whose mark is 1000 more than its number.
+    fn add(&self, tx: &Tx<'_, P>, number: u64) -> Result<(), Error> {
+        tx.insert(&self.table, |row| {
+            row.set(self.number, number)?;
+            row.set(self.mark, 1000 + number)
+        })
+    }
+
+    fn set_state(&self, tx: &Tx<'_, P>, number: u64, state: u64) -> Result<bool, Error> {
+        tx.update(&self.by_number, number, |row| row.set(self.state, state))
+    }
+
+    fn numbers(&self, tx: &Tx<'_, P>, from: u64, to: u64) -> Result<Vec<u64>, Error> {
+        let rows = tx.scan(&self.by_number, from..=to).rows()?;
+        rows.iter().map(|row| row.get(self.number)).collect()
+    }
+}
+
+/// The entries that a transaction has placed for one table were compared with the keys of rows of
+/// another table, whose rows can be shorter.
+#[test]
+fn a_transaction_writes_to_two_tables() {
+    let orders = orders::<Optimistic>(&[1]);
+    let schema = Schema::new("counters").column("id", Type::U64).column("at", Type::U8);
+    let schema = schema.primary(["id"]).index(IndexSpec::multi("by_at", ["at"]));
+    let counters = orders.store.create_table(schema).unwrap();
+    let (id, at) = (counters.column::<u64>("id").unwrap(), counters.column::<u8>("at").unwrap());
+    let by_id = counters.index::<u64>("primary").unwrap();
+    orders
+        .store
+        .transact(|tx| {
+            tx.insert(&counters, |row| row.set(id, 1))?;
+            orders.add(tx, 2)?;
+            tx.update(&by_id, 1, |row| row.set(at, 7))
+        })
+        .unwrap();
+}
+
+/// Two transactions give one row the same new key in an index that is not unique. The second one
+/// found the entry of the first one, took it for that of another row, and returned `Unique`.
+fn one_key_twice<P: Policy>() {
+    let orders = orders::<P>(&[1, 2]);
+    let (one, other) = (orders.store.begin(), orders.store.begin());
+    let first = orders.set_state(&one, 1, 5);
+    let second = orders.set_state(&other, 1, 5);
+    assert!(matches!(second, Err(Error::Aborted(_))), "{second:?}");
+    assert_eq!(first, Ok(true));
+    drop(other);
+    one.commit().unwrap();
+    let tx = orders.store.begin();
+    assert_eq!(tx.find_all(&orders.by_state, 5).rows().unwrap().len(), 1);
+}
+
+/// A row that is about to get another key was deleted by a second transaction. Its entry led to
+/// memory that was free.
+fn a_deleted_row_gets_a_key<P: Policy>() {
+    let orders = orders::<P>(&[1, 2]);
+    let (one, other) = (orders.store.begin(), orders.store.begin());
+    let moved = one.update(&orders.by_number, 1, |row| row.set(orders.mark, 7));
+    assert_eq!(moved, Ok(true));
+    let deleted = other.delete(&orders.by_number, 1).and_then(|_| other.commit());
+    assert!(matches!(deleted, Err(Error::Aborted(_))), "{deleted:?}");
+    drop(one);
+    let tx = orders.store.begin();
+    assert!(tx.get(&orders.by_mark, 7).unwrap().is_none());
+    assert_eq!(tx.get(&orders.by_mark, 1001).unwrap().unwrap().get(orders.number), Ok(1));
+}
+
+/// A transaction inserts a row, scans the gap in front of it, and deletes the row again. The row's
+/// lock stood for the gap, so that nothing protected the gap any more.
+fn a_gap_outlives_its_row<P: Policy>() {
+    let orders = orders::<P>(&[10, 100]);
+    let tx = orders.store.begin();
+    orders.add(&tx, 50).unwrap();
+    assert!(orders.numbers(&tx, 20, 30).unwrap().is_empty());
+    assert_eq!(tx.delete(&orders.by_number, 50), Ok(true));
+    let other = orders.store.begin();
+    let added = orders.add(&other, 25).and_then(|()| other.commit());
+    let again = orders.numbers(&tx, 20, 30);
+    let committed = again.as_ref().is_ok_and(Vec::is_empty) && tx.commit().is_ok();
+    assert!(added.is_err() || !committed, "the gap had no row and got one: {added:?}, {again:?}");
+}
+
+/// A scan did not see a row that has taken over the key of another row of its transaction.
+fn scans_see_keys_that_are_taken_over<P: Policy>() {
+    let orders = orders::<P>(&[1, 2]);
+    let tx = orders.store.begin();
+    assert_eq!(tx.delete(&orders.by_number, 1), Ok(true));
+    let moved = tx.update(&orders.by_number, 2, |row| row.set(orders.mark, 1001));
+    assert_eq!(moved, Ok(true));
+    let rows = tx.scan(&orders.by_mark, 1000..=1003).rows().unwrap();
+    let numbers: Vec<_> = rows.iter().map(|row| row.get(orders.number).unwrap()).collect();
+    assert_eq!(numbers, [2]);
+    tx.commit().unwrap();
+    let tx = orders.store.begin();
+    assert_eq!(tx.scan(&orders.by_mark, ..).rows().unwrap().len(), 1);
+}
+
+/// A key whose conversion uses the transaction: it deletes the row that is about to be updated.
+struct Evil<'a, 's, P: Policy>(&'a Orders<P>, &'a Tx<'s, P>);
+
+impl<P: Policy> AsKey<u64> for Evil<'_, '_, P> {
+    fn with_form<R>(&self, then: impl FnOnce(u64) -> R) -> R {
+        let result = then(1);
+        assert_eq!(self.1.delete(&self.0.by_number, 1), Err(Error::Nested));
+        result
+    }
+    fn write(&self, to: &mut Encoder) {
+        AsKey::<u64>::write(&1_u64, to);
+    }
+}
+
+/// The row that was found was changed by a row that was deleted in between.
+fn keys_cannot_use_the_transaction<P: Policy>() {
+    let orders = orders::<P>(&[1]);
+    let tx = orders.store.begin();
+    let key = Evil(&orders, &tx);
+    let updated = tx.update(&orders.by_number, key, |row| row.set(orders.mark, 5));
+    assert_eq!(updated, Ok(true));
+    tx.commit().unwrap();
+    let tx = orders.store.begin();
+    assert_eq!(tx.get(&orders.by_mark, 5).unwrap().unwrap().get(orders.number), Ok(1));
+}
+
+/// A transaction that reads one row very often ran out of shared requests, was aborted, and ran
+/// again for ever.
+fn one_row_is_read_often<P: Policy>() {
+    let reads = if cfg!(miri) { 100 } else { 20_000 };
+    let orders = orders::<P>(&[1]);
+    let tx = orders.store.begin();
+    for _ in 0..reads {
+        assert!(tx.get(&orders.by_number, 1).unwrap().is_some());
+        assert!(tx.get(&orders.by_number, 2).unwrap().is_none());
+    }
+    assert_eq!(orders.set_state(&tx, 1, 1), Ok(true));
+    tx.commit().unwrap();
+}
+
+macro_rules! policies {
+    ($($test:ident)*) => {$(
+        mod $test {
+            use super::*;
+            #[test]
+            fn optimistic() {
+                super::$test::<Optimistic>();
+            }
+            #[test]
+            fn no_wait() {
+                super::$test::<Locking<NoWait>>();
+            }
+            #[test]
+            fn wait_die() {
+                super::$test::<Locking<WaitDie>>();
+            }
+        }
+    )*};
+}
+
+policies! {
+    one_key_twice a_deleted_row_gets_a_key a_gap_outlives_its_row
+    scans_see_keys_that_are_taken_over keys_cannot_use_the_transaction one_row_is_read_often
+}
