@@ -8,11 +8,14 @@
 //! | `engine` | what a database does for the benchmark |
 //! | `ours` | the store as an engine |
 //! | `timed`, `peers` | an index that measures its own time; maps of other crates as indexes |
+//! | `databases` | other databases as engines |
 //! | `run` | the measured loops |
 //! | `costs` | a lookup alone and a dependent miss, measured in the same run |
 //! | `report`, `render` | the result, as data and as text |
 
 mod costs;
+#[cfg(feature = "databases")]
+mod databases;
 mod engine;
 mod job;
 mod ours;

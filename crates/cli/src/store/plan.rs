@@ -218,6 +218,11 @@ fn contenders(args: &YcsbArgs) -> Result<Vec<Contender>, Error> {
     let places = place::read(&args.place)?;
     let mut contenders = Vec::new();
     for index in indexes(&args.index) {
+        if index.starts_with("db:") {
+            let (control, layout, place) = (Control::Optimistic, Layout::Inline, places[0]);
+            contenders.push(Contender { index, control, layout, place, mixed: false });
+            continue;
+        }
         for &control in &controls {
             for &layout in &layouts {
                 for &place in &places {
@@ -248,22 +253,30 @@ impl Contender {
 
     /// The name of the policy.
     pub fn policy(&self) -> &'static str {
-        self.control.name()
+        if self.is_database() { "own" } else { self.control.name() }
     }
 
     /// The name of the layout of rows.
     pub fn row_layout(&self) -> &'static str {
-        self.layout.name()
+        if self.is_database() { "own" } else { self.layout.name() }
     }
 
     /// The name of the placement of the index's nodes.
     pub fn placement(&self) -> &'static str {
-        if self.is_peer() { "own" } else { self.place.name() }
+        if self.is_peer() || self.is_database() { "own" } else { self.place.name() }
     }
 
     /// The name of the pages of the index's nodes.
     pub fn pages(&self) -> String {
-        if self.is_peer() { place::SYSTEM_PAGES.into() } else { self.place.pages() }
+        if self.is_peer() || self.is_database() {
+            place::SYSTEM_PAGES.into()
+        } else {
+            self.place.pages()
+        }
+    }
+
+    fn is_database(&self) -> bool {
+        self.index.starts_with("db:")
     }
 
     fn is_peer(&self) -> bool {
@@ -288,6 +301,9 @@ impl Contender {
         }
         if self.is_peer() {
             return self.check_peer();
+        }
+        if self.is_database() {
+            return self.check_database();
         }
         let index = Named::<u64>::with_structure(&self.index, false, &Options::default());
         let index = index.map_err(|error| Error::value("--index", error))?;
@@ -322,6 +338,25 @@ impl Contender {
         Err(Error::value("--index", problem))
     }
 
+    #[cfg(feature = "databases")]
+    fn check_database(&self) -> Result<(), Error> {
+        let names = super::databases::NAMES;
+        if names.contains(&&*self.index) {
+            return Ok(());
+        }
+        let problem = format!("`{}` is no database: choose from {}", self.index, names.join(", "));
+        Err(Error::value("--index", problem))
+    }
+
+    #[cfg(not(feature = "databases"))]
+    fn check_database(&self) -> Result<(), Error> {
+        let problem = format!(
+            "`{}` needs a build with databases: add --features databases to cargo run",
+            self.index
+        );
+        Err(Error::value("--index", problem))
+    }
+
     /// The settings of its store.
     fn options(&self) -> StoreOptions {
         let indexes = self.place.options(None);
@@ -332,6 +367,10 @@ impl Contender {
 
     /// Makes the empty database.
     pub fn make(&self, plan: &Plan) -> Result<Box<dyn Engine>, Error> {
+        #[cfg(feature = "databases")]
+        if self.is_database() {
+            return super::databases::make(&self.index, &plan.job);
+        }
         match (self.layout, self.control) {
             (Layout::Inline, Control::Optimistic) => self.over::<Optimistic>(plan),
             (Layout::Inline, Control::NoWait) => self.over::<Locking<NoWait>>(plan),

@@ -89,7 +89,12 @@ pub struct Worker<'a> {
     finished: Option<&'a AtomicBool>,
 }
 
-impl Worker<'_> {
+impl<'a> Worker<'a> {
+    /// The benchmark.
+    pub fn job(&self) -> &'a Job {
+        self.context.job
+    }
+
     /// The bytes of the longest field.
     pub fn field_bytes(&self) -> usize {
         self.context.job.field_bytes() as usize
@@ -98,7 +103,7 @@ impl Worker<'_> {
     /// Calls `transact` with the operations of one transaction after the other.
     pub fn drive(
         mut self,
-        mut transact: impl FnMut(&[Op], &mut Context<'_>) -> Result<(), Stop>,
+        mut transact: impl FnMut(&[Op], &mut Context<'a>) -> Result<(), Stop>,
     ) -> Result<Lap, Stop> {
         let context = &mut self.context;
         let mut latency: Vec<Latency> = Vec::new();

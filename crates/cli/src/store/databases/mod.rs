@@ -1,0 +1,114 @@
+//! Databases that a user would choose instead of the store, each in memory.
+//!
+//! # How they are driven
+//! | name | crate | how |
+//! |---|---|---|
+//! | `db:sqlite` | `rusqlite`, with SQLite compiled in | one connection to `:memory:` behind a mutex, prepared statements, a table with a column for each field |
+//! | `db:redb` | `redb` on its in-memory backend | records as one value; a transaction that writes excludes others |
+//! | `db:surrealmx` | `surrealmx` | records as one value; conflicts are repeated |
+//!
+//! Several connections to one SQLite database in memory would share a cache, whose tables are locked
+//! as a whole; that was slower. A key-value store reads and writes whole records, so an update of
+//! one field copies the others.
+
+mod redb;
+mod sqlite;
+mod surrealmx;
+
+use super::engine::{Engine, Stop};
+use super::job::Job;
+use super::run::Context;
+use crate::flags::error::Error;
+use silvics_workload::ycsb::{Fields, Insert, Op};
+use std::fmt;
+
+/// The names of all of them.
+pub const NAMES: [&str; 3] = ["db:sqlite", "db:redb", "db:surrealmx"];
+
+/// Makes the empty database with a name.
+pub fn make(name: &str, job: &Job) -> Result<Box<dyn Engine>, Error> {
+    let failed = |error: &dyn fmt::Display| Error::value("--index", format!("`{name}`: {error}"));
+    Ok(match name {
+        "db:sqlite" => Box::new(sqlite::Sqlite::new(job).map_err(|error| failed(&error))?),
+        "db:redb" => Box::new(redb::Redb::new().map_err(|error| failed(&error))?),
+        "db:surrealmx" => Box::new(surrealmx::SurrealMx::new()),
+        _ => {
+            let problem = format!("`{name}` is no database: choose from {}", NAMES.join(", "));
+            return Err(Error::value("--index", problem));
+        }
+    })
+}
+
+fn refused(error: impl fmt::Display) -> Stop {
+    Stop::Refused(error.to_string())
+}
+
+/// Whether a transaction writes.
+fn writes(ops: &[Op]) -> bool {
+    ops.iter().any(|op| !matches!(op, Op::Read { .. } | Op::Scan { .. }))
+}
+
+/// A record as one value: its fields, one behind the other, each at a multiple of the longest field.
+struct Record<'a> {
+    job: &'a Job,
+    value: Vec<u8>,
+}
+
+impl<'a> Record<'a> {
+    fn new(job: &'a Job) -> Self {
+        let bytes = job.fields() as usize * job.field_bytes() as usize;
+        Self { job, value: vec![0; bytes] }
+    }
+
+    fn field(&self, field: u32) -> std::ops::Range<usize> {
+        let bytes = self.job.field_bytes() as usize;
+        let start = field as usize * bytes;
+        start..start + bytes
+    }
+
+    /// Fills some fields.
+    fn fill(&mut self, record: u64, stamp: u64, fields: Fields) -> &[u8] {
+        for field in (0..self.job.fields()).filter(|field| fields.contains(*field)) {
+            let range = self.field(field);
+            self.job.fill(record, field, stamp, &mut self.value[range]);
+        }
+        &self.value
+    }
+
+    /// Checks the first bytes of a field of a value.
+    fn check(&self, record: u64, fields: Fields, value: &[u8]) -> Result<(), Stop> {
+        let field = Job::checked(fields);
+        let Some(bytes) = value.get(self.field(field)) else {
+            return Err(Stop::Wrong(format!("record {record} has {} bytes", value.len())));
+        };
+        self.job.check(record, field, bytes).map_err(Stop::Wrong)
+    }
+}
+
+/// The records that a transaction inserts, and the counts that it adds when it is committed.
+struct Pending<'a> {
+    numbers: Vec<Insert<'a>>,
+    missed: u64,
+    scanned: u64,
+}
+
+impl<'a> Pending<'a> {
+    fn new(ops: &[Op], context: &Context<'a>) -> Self {
+        let inserts = ops.iter().filter(|op| matches!(op, Op::Insert));
+        Self { numbers: inserts.map(|_| context.inserts.begin()).collect(), missed: 0, scanned: 0 }
+    }
+
+    /// Begins an attempt: nothing has been counted.
+    fn begin(&mut self) {
+        (self.missed, self.scanned) = (0, 0);
+    }
+
+    fn commit(self, context: &mut Context<'_>) {
+        context.tally.missed += self.missed;
+        context.tally.scanned += self.scanned;
+        context.tally.inserted += self.numbers.len() as u64;
+        for number in self.numbers {
+            number.acknowledge();
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! `redb` on its in-memory backend.
+
+use super::{Pending, Record, refused, writes};
+use crate::store::engine::{Engine, Memory, Stop};
+use crate::store::job::Job;
+use crate::store::run::{Context, Lap, Worker};
+use redb::backends::InMemoryBackend;
+use redb::{
+    Database, ReadableDatabase as _, ReadableTable, ReadableTableMetadata as _, TableDefinition,
+};
+use silvics_workload::ycsb::{Fields, Op};
+use std::ops::Range;
+
+const TABLE: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("usertable");
+
+/// The records of a transaction of the load.
+const LOAD_BATCH: u64 = 1000;
+
+pub struct Redb(Database);
+
+impl Redb {
+    pub fn new() -> Result<Self, redb::Error> {
+        let database = Database::builder().create_with_backend(InMemoryBackend::new())?;
+        let transaction = database.begin_write()?;
+        transaction.open_table(TABLE)?;
+        transaction.commit()?;
+        Ok(Self(database))
+    }
+
+    /// A read, or a scan.
+    fn read(
+        table: &impl ReadableTable<u64, &'static [u8]>,
+        op: Op,
+        context: &Context<'_>,
+        record_of: &Record<'_>,
+        pending: &mut Pending<'_>,
+    ) -> Result<(), Stop> {
+        let job = context.job;
+        match op {
+            Op::Read { record, fields } | Op::ReadModifyWrite { record, read: fields, .. } => {
+                match table.get(job.key(record)).map_err(refused)? {
+                    Some(value) => record_of.check(record, fields, value.value())?,
+                    None => pending.missed += 1,
+                }
+            }
+            Op::Scan { record, len, .. } => {
+                let rows = table.range(job.key(record)..).map_err(refused)?;
+                for row in rows.take(len as usize) {
+                    std::hint::black_box(row.map_err(refused)?.1.value());
+                    pending.scanned += 1;
+                }
+            }
+            Op::Update { .. } | Op::Insert => {}
+        }
+        Ok(())
+    }
+
+    fn write(
+        &self,
+        ops: &[Op],
+        context: &Context<'_>,
+        record_of: &mut Record<'_>,
+        pending: &mut Pending<'_>,
+    ) -> Result<(), Stop> {
+        let job = context.job;
+        let transaction = self.0.begin_write().map_err(refused)?;
+        {
+            let mut table = transaction.open_table(TABLE).map_err(refused)?;
+            let mut inserted = 0;
+            for op in ops {
+                Self::read(&table, *op, context, record_of, pending)?;
+                match *op {
+                    Op::Insert => {
+                        let record = pending.numbers[inserted].record();
+                        let value = record_of.fill(record, context.stamp, Fields::All);
+                        table.insert(job.key(record), value).map_err(refused)?;
+                        inserted += 1;
+                    }
+                    Op::Update { record, fields }
+                    | Op::ReadModifyWrite { record, write: fields, .. } => {
+                        let key = job.key(record);
+                        let found = match table.get(key).map_err(refused)? {
+                            Some(value) => {
+                                record_of.value.copy_from_slice(value.value());
+                                true
+                            }
+                            None => false,
+                        };
+                        if found {
+                            let value = record_of.fill(record, context.stamp, fields);
+                            table.insert(key, value).map_err(refused)?;
+                        }
+                        pending.missed += u64::from(!found);
+                    }
+                    Op::Read { .. } | Op::Scan { .. } => {}
+                }
+            }
+        }
+        transaction.commit().map_err(refused)
+    }
+
+    fn transact(
+        &self,
+        ops: &[Op],
+        context: &mut Context<'_>,
+        record_of: &mut Record<'_>,
+    ) -> Result<(), Stop> {
+        let mut pending = Pending::new(ops, context);
+        if writes(ops) {
+            self.write(ops, context, record_of, &mut pending)?;
+        } else {
+            let transaction = self.0.begin_read().map_err(refused)?;
+            let table = transaction.open_table(TABLE).map_err(refused)?;
+            for op in ops {
+                Self::read(&table, *op, context, record_of, &mut pending)?;
+            }
+        }
+        pending.commit(context);
+        Ok(())
+    }
+}
+
+impl Engine for Redb {
+    fn load(&self, job: &Job, records: Range<u64>) -> Result<(), Stop> {
+        let (mut first, mut record_of) = (records.start, Record::new(job));
+        while first < records.end && !crate::interrupt::pending() {
+            let last = records.end.min(first + LOAD_BATCH);
+            let transaction = self.0.begin_write().map_err(refused)?;
+            {
+                let mut table = transaction.open_table(TABLE).map_err(refused)?;
+                for record in first..last {
+                    let value = record_of.fill(record, 0, Fields::All);
+                    table.insert(job.key(record), value).map_err(refused)?;
+                }
+            }
+            transaction.commit().map_err(refused)?;
+            first = last;
+        }
+        Ok(())
+    }
+
+    fn run(&self, worker: Worker<'_>) -> Result<Lap, Stop> {
+        let mut record = Record::new(worker.job());
+        worker.drive(|ops, context| self.transact(ops, context, &mut record))
+    }
+
+    fn records(&self) -> Result<u64, Stop> {
+        let transaction = self.0.begin_read().map_err(refused)?;
+        let table = transaction.open_table(TABLE).map_err(refused)?;
+        table.len().map_err(refused)
+    }
+
+    fn memory(&self) -> Vec<Memory> {
+        let entries = self.records().unwrap_or(0);
+        vec![Memory { part: "table".into(), structure: "B-tree".into(), entries, bytes: None }]
+    }
+}
