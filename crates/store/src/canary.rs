@@ -17,7 +17,7 @@ pub enum Canary {
     ReadsNotValidated,
     /// An update overwrites a row that has changed since it was read.
     LostUpdate,
-    /// An update does not give the row its new key in one of its indexes.
+    /// An update does not place the entries of the row's new keys.
     IndexNotUpdated,
     /// A transaction that is aborted leaves the entries that it has placed.
     EntryLeft,

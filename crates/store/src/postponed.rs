@@ -1,8 +1,13 @@
-//! Removals of entries that were postponed, for lack of memory: some structures allocate to remove.
+//! Changes of indexes that transactions leave to later ones, for lack of memory.
 //!
-//! The row of such an entry is absent, or does not have the key of the entry, so that transactions
-//! pass over it. It is retired when its last entry has gone (R2). Each transaction that writes
-//! tries again.
+//! A transaction that ends removes entries of its indexes. In some structures that needs memory. If
+//! there is none, the entry stays, and leads to a row that is absent, or does not have its key. So
+//! no transaction takes it for a row. It is removed when a later transaction ends, or wants its
+//! place.
+//!
+//! # Invariant
+//! * D1: a row is not retired while an entry in the list leads to it. The owner of an entry is not
+//!   retired, either: see [`StoreCore::repairs`].
 
 use crate::canary;
 use crate::error::Conflict;
@@ -15,13 +20,15 @@ use crate::table::TableCore;
 use crate::tx::state::IndexPtr;
 use silvics::{AllocError, Guard};
 use silvics_sync::Mutex;
-use silvics_sync::atomic::{AtomicBool, Ordering};
+use silvics_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The entries that could not be removed from an index for lack of memory.
+/// The entries that could not be removed from an index, or changed, for lack of memory.
 #[derive(Default)]
 pub(crate) struct Postponed {
     any: AtomicBool,
+    /// See [`StoreCore::repairs`].
+    repairs: AtomicU64,
     entries: Mutex<Vec<Entry>>,
     /// Rows that are to be retired when no entry leads to them any more, with their tables.
     rows: Mutex<Vec<(u64, Address)>>,
@@ -31,13 +38,22 @@ struct Entry {
     index: IndexPtr,
     key: Key,
     row: Address,
+    /// The row to which the key belongs; `None` if the entry is to be removed.
+    owner: Option<Address>,
 }
 
 impl Entry {
-    fn is(&self, index: &dyn ErasedIndex, key: KeyRef<'_>, row: Address) -> bool {
+    /// Removes or changes the entry. Returns false if there is no memory.
+    fn settle(&self, guard: &Guard) -> bool {
         // SAFETY: T1.
-        let of = unsafe { self.index.get() }.core().serial;
-        of == index.core().serial && self.row == row && self.key.get() == key
+        let (index, key) = (unsafe { self.index.get() }, self.key.get());
+        if index.look(key, guard) != Some(self.row.word()) {
+            return true;
+        }
+        match self.owner {
+            Some(owner) => caught(|| index.replace(key, owner.word(), guard)).is_ok(),
+            None => caught(|| index.remove(key, guard)).is_ok(),
+        }
     }
 }
 
@@ -49,6 +65,9 @@ pub(crate) fn caught<T>(call: impl FnOnce() -> Result<T, AllocError>) -> Result<
         Err(AllocError::System { requested: 0 })
     })
 }
+
+/// The number in a transaction that cannot use the store before it is repaired.
+pub(crate) const NEEDS_REPAIRS: u64 = u64::MAX;
 
 enum Key {
     Word(u64),
@@ -65,47 +84,6 @@ impl Key {
 }
 
 impl<P: Policy> StoreCore<P> {
-    /// Removes an entry of a row, now or later.
-    pub(crate) fn remove(
-        &self,
-        index: &(dyn ErasedIndex + 'static),
-        key: KeyRef<'_>,
-        row: Address,
-        guard: &Guard,
-    ) {
-        if caught(|| index.remove(key, guard)).is_err() {
-            self.postpone(IndexPtr::of(index), key, row);
-        }
-    }
-
-    /// Frees memory that no guard protects.
-    pub(crate) fn flush(&self) {
-        self.domain.flush();
-    }
-
-    /// Whether the removal of an entry was postponed.
-    #[inline]
-    pub(crate) fn is_postponed(
-        &self,
-        index: &dyn ErasedIndex,
-        key: KeyRef<'_>,
-        row: Address,
-    ) -> bool {
-        self.postponed.any.load(Ordering::Relaxed)
-            && self.postponed.entries.lock().iter().any(|entry| entry.is(index, key, row))
-    }
-
-    /// Takes an entry off the list of those that are to be removed. Returns whether it was there.
-    #[cold]
-    pub(crate) fn adopt(&self, index: &dyn ErasedIndex, key: KeyRef<'_>, row: Address) -> bool {
-        let mut entries = self.postponed.entries.lock();
-        let at = entries.iter().position(|entry| entry.is(index, key, row));
-        at.is_some_and(|at| {
-            entries.swap_remove(at);
-            true
-        })
-    }
-
     /// Why an entry cannot be placed where an absent row has one.
     pub(crate) fn obstructed(&self) -> Stop {
         if self.postponed.any.load(Ordering::Relaxed) {
@@ -117,9 +95,10 @@ impl<P: Policy> StoreCore<P> {
     /// Retires a row that is absent.
     pub(crate) fn retire(&self, table: &TableCore<P>, row: Address, guard: &Guard) {
         if canary::planted(canary::Canary::EntryLeft) {
-            return; // an entry leads to the row
+            return; // an entry may lead to the row
         }
         if self.postponed.any.load(Ordering::Relaxed) {
+            // Held until the row is noted, so that `tidy_postponed` finds both or none.
             let entries = self.postponed.entries.lock();
             if entries.iter().any(|entry| entry.row == row) {
                 self.postponed.rows.lock().push((table.serial, row));
@@ -131,15 +110,59 @@ impl<P: Policy> StoreCore<P> {
         unsafe { table.rows.retire(row.pointer(), bytes, guard) };
     }
 
-    /// Leaves the removal of an entry to a later transaction.
+    /// The state of repairs: odd while a key leads to a row to which it does not belong, and the
+    /// row to which it belongs cannot be found. A commit of several such keys has failed in the
+    /// middle, and could not go back for lack of memory.
+    ///
+    /// Each transaction compares it with the state at its beginning, before each operation and
+    /// after the commit has locked its rows, and is aborted if it differs. The failed commit
+    /// changes the state before it releases its locks. So no transaction commits that has missed a
+    /// row, or deletes the owner of such a key.
+    #[inline(always)]
+    pub(crate) fn repairs(&self) -> u64 {
+        self.postponed.repairs.load(Ordering::Relaxed)
+    }
+
+    /// Leaves the removal of an entry to a later transaction, or its change if it has an owner.
     #[cold]
-    pub(crate) fn postpone(&self, index: IndexPtr, key: KeyRef<'_>, row: Address) {
+    pub(crate) fn postpone(
+        &self,
+        index: IndexPtr,
+        key: KeyRef<'_>,
+        row: Address,
+        owner: Option<Address>,
+    ) {
         let key = match key {
             KeyRef::Word(word) => Key::Word(word),
             KeyRef::Bytes(bytes) => Key::Bytes(bytes.into()),
         };
-        self.postponed.entries.lock().push(Entry { index, key, row });
-        self.postponed.any.store(true, Ordering::Relaxed);
+        let mut entries = self.postponed.entries.lock();
+        entries.push(Entry { index, key, row, owner });
+        self.postponed.note(&entries, true);
+    }
+
+    /// Whether the removal of an entry was postponed.
+    #[inline]
+    pub(crate) fn is_postponed(
+        &self,
+        index: &(dyn ErasedIndex + 'static),
+        key: KeyRef<'_>,
+        row: Address,
+    ) -> bool {
+        if !self.postponed.any.load(Ordering::Relaxed) {
+            return false;
+        }
+        let index = IndexPtr::of(index);
+        let is_this = |of: &Entry| of.row == row && of.index.is(index) && of.key.get() == key;
+        self.postponed.entries.lock().iter().any(is_this)
+    }
+
+    /// Keeps an entry whose removal was postponed. Returns false if there is none.
+    pub(crate) fn keep_postponed(&self, index: IndexPtr, key: KeyRef<'_>, row: Address) -> bool {
+        let mut entries = self.postponed.entries.lock();
+        let is_this = |of: &Entry| of.row == row && of.index.is(index) && of.key.get() == key;
+        let found = entries.iter().position(is_this);
+        found.map(|at| entries.swap_remove(at)).is_some()
     }
 
     /// Removes the entries whose removal was postponed, as far as there is memory.
@@ -153,12 +176,7 @@ impl<P: Policy> StoreCore<P> {
     #[cold]
     fn tidy_postponed(&self, guard: &Guard) {
         let mut entries = self.postponed.entries.lock();
-        entries.retain(|entry| {
-            // SAFETY: T1.
-            let index = unsafe { entry.index.get() };
-            index.look(entry.key.get(), guard) == Some(entry.row.word())
-                && caught(|| index.remove(entry.key.get(), guard)).is_err()
-        });
+        entries.retain(|entry| !entry.settle(guard));
         let mut rows = self.postponed.rows.lock();
         let tables = self.tables.lock();
         rows.retain(|&(serial, row)| {
@@ -172,7 +190,23 @@ impl<P: Policy> StoreCore<P> {
             }
             false
         });
-        let any = !entries.is_empty() || !rows.is_empty();
-        self.postponed.any.store(any, Ordering::Relaxed);
+        self.postponed.note(&entries, !rows.is_empty());
     }
+}
+
+impl Postponed {
+    /// Notes the state of the list. The caller has its lock. Relaxed: a transaction that depends on
+    /// `repairs` has taken a lock which was released afterwards.
+    fn note(&self, entries: &[Entry], has_rows: bool) {
+        self.any.store(!entries.is_empty() || has_rows, Ordering::Relaxed);
+        let state = self.repairs.load(Ordering::Relaxed);
+        if needs_repairs(state) != entries.iter().any(|entry| entry.owner.is_some()) {
+            self.repairs.store(state + 1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Whether a state of repairs says that a key leads to a row to which it does not belong.
+pub(crate) fn needs_repairs(state: u64) -> bool {
+    !state.is_multiple_of(2)
 }

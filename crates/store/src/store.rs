@@ -6,7 +6,7 @@ use crate::key::FormKind;
 use crate::lock::WordLock;
 use crate::lock::table::LockTable;
 use crate::policy::{Optimistic, Policy};
-use crate::postponed::Postponed;
+use crate::postponed::{NEEDS_REPAIRS, Postponed, needs_repairs};
 use crate::rows::RowMemory;
 use crate::schema::{IndexSpec, Kind, Places, Schema, Structure, form};
 use crate::table::{Table, TableCore};
@@ -15,7 +15,7 @@ use crate::tx::state::{Inner, Workspace};
 use silvics::domain::Garbage;
 use silvics::{Budget, Domain, Heap, Options};
 use silvics_pool::Config;
-use silvics_sync::atomic::{AtomicU64, Ordering};
+use silvics_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use silvics_sync::backoff::Backoff;
 use silvics_sync::cell::UnsafeCell;
 use silvics_sync::per_thread::{PerThread, thread_index};
@@ -104,6 +104,8 @@ pub(crate) struct StoreCore<P: Policy> {
     epoch: AtomicU64,
     born: Instant,
     pub(crate) postponed: Postponed,
+    /// Whether an allocation has failed since retired objects were freed.
+    pub(crate) starved: AtomicBool,
 }
 
 /// The memory and the counts of a thread, kept between its transactions.
@@ -171,6 +173,7 @@ impl<P: Policy> Store<P> {
                 epoch: AtomicU64::new(1),
                 born: Instant::now(),
                 postponed: Postponed::default(),
+                starved: AtomicBool::new(false),
             },
         })
     }
@@ -225,18 +228,29 @@ impl<P: Policy> Store<P> {
 
     fn begin_at(&self, age: Option<u64>) -> Tx<'_, P> {
         let core = &self.core;
+        if core.starved.load(Ordering::Relaxed) && core.starved.swap(false, Ordering::Relaxed) {
+            core.domain.flush();
+        }
         let guard = core.domain.pin();
         let own = core.own();
         // SAFETY: the cells are this thread's; the borrows end here.
         let work = own.and_then(|own| own.work.with_mut(|work| unsafe { &mut *work }.take()));
         let work = work.unwrap_or_default();
         let ts = age.unwrap_or_else(|| core.age(own));
-        Tx::new(Inner { store: core, guard, work: ManuallyDrop::new(work), ts, doomed: None })
+        let mut repairs = core.repairs();
+        if needs_repairs(repairs) {
+            core.tidy(&guard);
+            repairs = core.repairs();
+        }
+        let repairs = if needs_repairs(repairs) { NEEDS_REPAIRS } else { repairs };
+        let work = ManuallyDrop::new(work);
+        Tx::new(Inner { store: core, guard, work, ts, doomed: None, starved: false, repairs })
     }
 
     /// Runs `body` in a transaction and commits it. If another transaction is in the way, it runs
-    /// `body` again, after a pause that grows. So `body` may be called several times, and only the
-    /// last call has effects on the database. Under the optimistic policy, a call may see rows of
+    /// `body` again, after a pause that grows. If an allocation fails, it runs `body` once more,
+    /// after it has freed what earlier transactions have deleted. So `body` may be called several
+    /// times, and only the last call has effects on the database. Under the optimistic policy, a call may see rows of
     /// different moments; then it is not committed, and an error that it returns is not passed on.
     ///
     /// Do not call this inside of `body`: if the inner transaction needs a row that the outer one
@@ -265,19 +279,28 @@ impl<P: Policy> Store<P> {
     ) -> Result<T, E> {
         let mut age = None;
         let mut backoff = Backoff::new();
+        let mut starved = false;
         loop {
             let tx = self.begin_at(age);
             age = Some(tx.age());
-            match body(&tx) {
-                Ok(value) if !tx.is_doomed() => match tx.commit() {
+            let failed = match body(&tx) {
+                Ok(value) if !tx.is_doomed() => match tx.end(Inner::commit) {
                     Ok(()) => return Ok(value),
-                    Err(Error::Aborted(_)) => {}
-                    Err(error) => return Err(error.into()),
+                    Err(Error::Aborted(_)) => None,
+                    Err(error) => Some(error.into()),
                 },
                 // The error counts only if it follows from what is still true.
-                Err(error) if !tx.is_outdated() => return Err(error),
-                _ => drop(tx),
+                Err(error) if !tx.is_outdated() => Some(error),
+                _ => None,
+            };
+            // A transaction that lacked memory runs once more, when retired objects are freed.
+            if let Some(error) = failed
+                && (starved || !tx.is_starved())
+            {
+                return Err(error);
             }
+            starved |= tx.is_starved();
+            drop(tx);
             backoff.wait();
         }
     }

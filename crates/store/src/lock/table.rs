@@ -6,7 +6,7 @@ use super::WordLock;
 use silvics::AllocError;
 
 /// The number of words: 64 KiB.
-const WORDS: usize = if cfg!(silvics_shuttle) { 64 } else { 1 << 13 };
+const WORDS: usize = if cfg!(any(silvics_shuttle, miri)) { 64 } else { 1 << 13 };
 
 /// A table of locks.
 pub(crate) struct LockTable(Box<[WordLock]>);

@@ -258,7 +258,7 @@ impl<W: OnConflict, R: RowLayout<Header: RowLock>> Locking<W, R> {
     /// an absent row that is not held.
     fn next(
         inner: &Inner<'_, Self>,
-        index: &dyn ErasedIndex,
+        index: &(dyn ErasedIndex + 'static),
         low: Bound<KeyRef<'_>>,
     ) -> Option<RowRef<R>> {
         let words = index.core().words;

@@ -1,6 +1,6 @@
 //! The end of a transaction: commit and abort.
 
-use super::state::{Inner, Placed, Write, WriteKind, bytes, words};
+use super::state::{IndexPtr, Inner, Placed, Write, WriteKind, bytes, words};
 use crate::canary;
 use crate::error::Conflict;
 use crate::index::ErasedIndex;
@@ -8,7 +8,7 @@ use crate::policy::{Policy, Stop};
 use crate::postponed::caught;
 use crate::rows::Address;
 use silvics::AllocError;
-use silvics_sync::backoff::Backoff;
+use silvics_sync::atomic::Ordering;
 use std::ptr::NonNull;
 
 impl<P: Policy> Inner<'_, P> {
@@ -30,6 +30,10 @@ impl<P: Policy> Inner<'_, P> {
 
     fn try_commit(&mut self) -> Result<(), Stop> {
         P::prepare(self)?;
+        // After the locks: see `StoreCore::repairs`.
+        if self.store.repairs() != self.repairs {
+            return Err(Conflict::RangeChanged.into());
+        }
         if self.work.writes.is_empty() {
             P::publish(self);
             self.clear();
@@ -39,6 +43,7 @@ impl<P: Policy> Inner<'_, P> {
         for at in 0..self.work.writes.all().len() {
             self.apply(at);
         }
+        self.remove_stuck();
         P::publish(self);
         self.retire(|kind| matches!(kind, WriteKind::Delete | WriteKind::Void));
         self.clear();
@@ -46,16 +51,15 @@ impl<P: Policy> Inner<'_, P> {
         Ok(())
     }
 
-    /// Gives the keys that rows take over to these rows. If there is no memory, no key has changed.
+    /// Gives the keys that rows take over to these rows. If there is no memory, the keys lead to
+    /// the rows before, or will do so before another transaction uses the store.
     fn take_over(&mut self) -> Result<(), AllocError> {
         for at in 0..self.work.placed.len() {
             if self.work.placed[at].takes_over.is_none() {
                 continue;
             }
             if let Err(error) = self.replace(at, |placed| Some(placed.row)) {
-                for earlier in (0..at).rev() {
-                    self.give_back_key(earlier);
-                }
+                (0..at).rev().for_each(|earlier| self.give_back_key(earlier));
                 return Err(error);
             }
         }
@@ -75,15 +79,20 @@ impl<P: Policy> Inner<'_, P> {
         caught(|| index.replace(key, row.word(), &self.guard))
     }
 
-    /// Gives a key that was taken over back. It waits for memory: the rows of the transaction
-    /// cannot be freed while a key leads to them.
+    /// Gives a key that was taken over back to the row before, now or later.
     #[cold]
     fn give_back_key(&self, at: usize) {
-        let mut backoff = Backoff::new();
-        while self.replace(at, |placed| placed.takes_over).is_err() {
-            self.store.flush();
-            backoff.wait();
+        if self.replace(at, |placed| placed.takes_over).is_ok() {
+            return;
         }
+        let Placed { index, key, row, takes_over } = &self.work.placed[at];
+        let is_void = |row: &Address| {
+            let own = self.work.writes.find(*row);
+            own.is_some_and(|at| self.work.writes.all()[at].kind == WriteKind::Void)
+        };
+        let before = takes_over.filter(|row| !is_void(row));
+        // SAFETY: the arena is cleared after the transaction.
+        self.store.postpone(*index, unsafe { key.get() }, *row, before);
     }
 
     /// Changes a row, and removes the entries of keys that it has no more.
@@ -104,9 +113,6 @@ impl<P: Policy> Inner<'_, P> {
         };
         let Some(old) = old else { return };
         for index in &table.indexes[first..] {
-            if canary::planted(canary::Canary::IndexNotUpdated) && index.core().name != "primary" {
-                continue;
-            }
             self.remove_old_entry(&**index, at, new, old);
         }
     }
@@ -128,7 +134,9 @@ impl<P: Policy> Inner<'_, P> {
                 return;
             }
             P::removing(core);
-            self.store.remove(index, key, row.address, &self.guard);
+            if caught(|| index.remove(key, &self.guard)).is_err() {
+                self.store.postpone(IndexPtr::of(index), key, row.address, None);
+            }
         });
     }
 
@@ -144,7 +152,10 @@ impl<P: Policy> Inner<'_, P> {
 
     /// Undoes everything.
     pub(crate) fn abort(&mut self) {
-        self.unplace_from(0);
+        if !canary::planted(canary::Canary::EntryLeft) {
+            self.unplace_from(0);
+            self.remove_stuck();
+        }
         P::release(self);
         self.retire(|kind| matches!(kind, WriteKind::Insert | WriteKind::Void));
         self.clear();
@@ -168,6 +179,14 @@ impl<P: Policy> Inner<'_, P> {
         self.work.segment.clear();
         // SAFETY: the rows of the transaction borrow it, so none is left at its end.
         unsafe { self.work.arena.clear() };
+    }
+
+    /// Remembers that an allocation has failed: the next transaction frees retired objects before
+    /// it begins. This one has a pin, which keeps those that were retired since it began.
+    #[cold]
+    pub(crate) fn starve(&mut self) {
+        self.starved = true;
+        self.store.starved.store(true, Ordering::Relaxed);
     }
 
     /// Remembers that the transaction cannot go on.

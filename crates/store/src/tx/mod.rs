@@ -24,10 +24,11 @@ mod scan;
 pub(crate) mod state;
 mod write;
 
-use crate::error::Error;
+use crate::error::{Conflict, Error};
 use crate::index::{ErasedIndex, IndexCore, Scannable, Search};
 use crate::key::{KeyForm, KeyRef, RowKey};
 use crate::policy::{Optimistic, Policy, Stop};
+use crate::postponed::NEEDS_REPAIRS;
 use crate::row::{Row, RowMut};
 use crate::table::{Index, Multi, Table};
 use arena::Stored;
@@ -123,10 +124,11 @@ impl<'s, P: Policy> Tx<'s, P> {
     /// The state, for a handle of the store with this number, while the transaction is busy.
     #[inline(always)]
     fn enter_busy(&self, store: u64) -> Result<RefMut<'_, Inner<'s, P>>, Error> {
-        let inner = self.inner.try_borrow_mut().map_err(|_| Error::Nested)?;
+        let mut inner = self.inner.try_borrow_mut().map_err(|_| Error::Nested)?;
         match inner.doomed {
             Some(conflict) => Err(conflict.into()),
             None if inner.store.number != store => Err(Error::Foreign),
+            None if inner.store.repairs() != inner.repairs => Err(repaired(&mut inner)),
             None => Ok(inner),
         }
     }
@@ -360,15 +362,15 @@ impl<'s, P: Policy> Tx<'s, P> {
         let _ = self.end(Inner::abort_counted);
     }
 
-    fn end(&self, end: impl FnOnce(&mut Inner<'s, P>) -> Result<(), Stop>) -> Result<(), Error> {
+    pub(crate) fn end(
+        &self,
+        end: impl FnOnce(&mut Inner<'s, P>) -> Result<(), Stop>,
+    ) -> Result<(), Error> {
         let mut inner = self.inner.try_borrow_mut().map_err(|_| Error::Nested)?;
         self.is_ending.set(true);
         let done = end(&mut inner);
         self.has_ended.set(true);
-        done.map_err(|stop| match stop {
-            Stop::Conflict(conflict) => conflict.into(),
-            Stop::Alloc(error) => error.into(),
-        })
+        done.map_err(|stop| failed(&mut inner, stop))
     }
 
     /// Whether the transaction cannot go on.
@@ -385,6 +387,11 @@ impl<'s, P: Policy> Tx<'s, P> {
             inner.doom(conflict);
         }
         inner.doomed.is_some()
+    }
+
+    /// Whether an allocation has failed in the transaction.
+    pub(crate) fn is_starved(&self) -> bool {
+        self.inner.try_borrow().is_ok_and(|inner| inner.starved)
     }
 
     /// The age of the transaction, with which it runs again.
@@ -432,8 +439,21 @@ fn failed<P: Policy>(inner: &mut Inner<'_, P>, stop: Stop) -> Error {
             inner.doom(conflict);
             conflict.into()
         }
-        Stop::Alloc(error) => error.into(),
+        Stop::Alloc(error) => {
+            inner.starve();
+            error.into()
+        }
     }
+}
+
+/// The error of a transaction during which the store needs repairs, or was repaired.
+#[cold]
+fn repaired<P: Policy>(inner: &mut Inner<'_, P>) -> Error {
+    if inner.repairs == NEEDS_REPAIRS {
+        return silvics::AllocError::System { requested: 0 }.into();
+    }
+    inner.doom(Conflict::RangeChanged);
+    Conflict::RangeChanged.into()
 }
 
 #[cold]
@@ -557,9 +577,10 @@ impl<'s, P: Policy> Tx<'s, P> {
         if self.busy.get() {
             return Err(Error::Nested);
         }
-        let inner = self.inner.try_borrow_mut().map_err(|_| Error::Nested)?;
+        let mut inner = self.inner.try_borrow_mut().map_err(|_| Error::Nested)?;
         match inner.doomed {
             Some(conflict) => Err(conflict.into()),
+            None if inner.store.repairs() != inner.repairs => Err(repaired(&mut inner)),
             None => Ok(inner),
         }
     }

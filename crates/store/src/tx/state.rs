@@ -80,6 +80,8 @@ pub(crate) struct Workspace<P: Policy> {
     pub arena: Arena,
     pub writes: Writes<P>,
     pub placed: Vec<Placed>,
+    /// Entries of rows that the transaction has placed and given up, whose removal has failed.
+    pub stuck: Vec<(IndexPtr, Stored, Address)>,
     pub log: P::Log,
     /// The entries of the scan that is under way.
     pub segment: Vec<(Stored, Address)>,
@@ -91,6 +93,7 @@ impl<P: Policy> Default for Workspace<P> {
             arena: Arena::default(),
             writes: Writes::default(),
             placed: Vec::new(),
+            stuck: Vec::new(),
             log: P::Log::default(),
             segment: Vec::new(),
         }
@@ -111,6 +114,10 @@ pub struct Inner<'s, P: Policy> {
     pub(crate) ts: u64,
     /// Why the transaction cannot go on, if it cannot.
     pub(crate) doomed: Option<Conflict>,
+    /// Whether an allocation has failed.
+    pub(crate) starved: bool,
+    /// The state of repairs when the transaction began: see [`StoreCore::repairs`].
+    pub(crate) repairs: u64,
 }
 
 /// From this number of writes on, they are found by a hash table.

@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::index::{ErasedIndex, IndexCore};
 use crate::key::KeyRef;
 use crate::policy::{Policy, Seen, Stop};
+use crate::postponed::caught;
 use crate::rows::{Address, RowRef};
 use crate::table::TableCore;
 use silvics::AllocError;
@@ -183,6 +184,9 @@ impl<P: Policy> Inner<'_, P> {
                 same_key(core, now, new) || committed.is_some_and(|old| same_key(core, old, new));
             let done = core.with_key(new, |key| {
                 if !has {
+                    if canary::planted(canary::Canary::IndexNotUpdated) {
+                        return Ok(());
+                    }
                     P::hold(self, at).map_err(Stop::from)?;
                     return self.place(table, &**index, key, row);
                 }
@@ -254,8 +258,7 @@ impl<P: Policy> Inner<'_, P> {
                 }
             };
             if present == row.address.word() {
-                // An entry of this row whose removal was postponed.
-                if self.store.adopt(index, key, row.address) {
+                if self.adopts(index, key, row.address) {
                     P::placed(self, index, key)?;
                     return Ok(());
                 }
@@ -270,7 +273,10 @@ impl<P: Policy> Inner<'_, P> {
                     self.work.placed[last].takes_over = Some(displaced);
                     return Ok(());
                 }
-                Ok(Occupant::Leaves) => backoff.wait(),
+                Ok(Occupant::Leaves) => {
+                    self.store.tidy(&self.guard); // the removal of the entry may be postponed
+                    backoff.wait();
+                }
                 Ok(Occupant::Stays | Occupant::GivesUp) => {
                     self.work.placed.pop();
                     P::recheck(self).map_err(Stop::from)?;
@@ -332,18 +338,55 @@ impl<P: Policy> Inner<'_, P> {
     }
 
     fn unplace(&mut self, placed: &Placed) {
-        if placed.takes_over.is_some() || canary::planted(canary::Canary::EntryLeft) {
+        if placed.takes_over.is_some() {
             return;
         }
         self.remove_entry(placed.index, placed.key, placed.row);
     }
 
-    /// Removes an entry, now or later.
-    pub(crate) fn remove_entry(&mut self, index: IndexPtr, key: Stored, row: Address) {
+    /// Removes an entry, now or at the end: until then, another row of this transaction may take
+    /// its key over, so no other thread may remove it.
+    fn remove_entry(&mut self, index: IndexPtr, key: Stored, row: Address) {
+        if !self.try_remove(index, key, row) {
+            self.work.stuck.push((index, key, row));
+        }
+    }
+
+    /// Whether an entry that leads to a row already is one whose removal has failed. It is not
+    /// removed any more.
+    #[cold]
+    fn adopts(
+        &mut self,
+        index: &(dyn ErasedIndex + 'static),
+        key: KeyRef<'_>,
+        row: Address,
+    ) -> bool {
+        let is_this = |&(of, stuck, to): &(IndexPtr, Stored, Address)| {
+            // SAFETY: the arena is cleared after the transaction.
+            to == row && of.is(IndexPtr::of(index)) && unsafe { stuck.get() } == key
+        };
+        if let Some(at) = self.work.stuck.iter().position(is_this) {
+            self.work.stuck.swap_remove(at);
+            return true;
+        }
+        self.store.keep_postponed(IndexPtr::of(index), key, row)
+    }
+
+    /// Removes an entry, unless another one has its place. Returns false if there is no memory.
+    fn try_remove(&self, index: IndexPtr, key: Stored, row: Address) -> bool {
         // SAFETY: T1; the arena is cleared after the transaction.
-        let (entries, key) = unsafe { (index.get(), key.get()) };
-        if entries.look(key, &self.guard) == Some(row.word()) {
-            self.store.remove(entries, key, row, &self.guard);
+        let (index, key) = unsafe { (index.get(), key.get()) };
+        index.look(key, &self.guard) != Some(row.word())
+            || caught(|| index.remove(key, &self.guard)).is_ok()
+    }
+
+    /// Removes the entries whose removal has failed, now or in a later transaction.
+    pub(crate) fn remove_stuck(&mut self) {
+        while let Some((index, key, row)) = self.work.stuck.pop() {
+            if !self.try_remove(index, key, row) {
+                // SAFETY: the arena is cleared after the transaction.
+                self.store.postpone(index, unsafe { key.get() }, row, None);
+            }
         }
     }
 }

@@ -1,0 +1,329 @@
+//! Allocations that fail: in a heap, in the lists of transactions, and at a limit.
+
+use super::support::{End, Model, Op, Person, Structures, World};
+use super::{check, each_policy, fill, within};
+use silvics::{Heap, Options};
+use silvics_store::{Error, Policy, StoreOptions};
+use silvics_sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// A heap whose n-th allocation fails, and all later ones if that is asked for.
+#[derive(Debug, Default)]
+struct Refusing {
+    /// The number of the allocation that fails: the next one is 1, and 0 is none.
+    nth: AtomicU64,
+    lasts: AtomicBool,
+    refused: AtomicU64,
+    live: AtomicUsize,
+}
+
+impl Refusing {
+    fn arm(&self, nth: u64, lasts: bool) {
+        self.lasts.store(lasts, Ordering::Relaxed);
+        self.nth.store(nth, Ordering::Relaxed);
+    }
+
+    fn refuses(&self) -> bool {
+        let nth = self.nth.load(Ordering::Relaxed);
+        if nth > 1 || nth == 1 && !self.lasts.load(Ordering::Relaxed) {
+            self.nth.store(nth - 1, Ordering::Relaxed);
+        }
+        self.refused.fetch_add(u64::from(nth == 1), Ordering::Relaxed);
+        nth == 1
+    }
+}
+
+// SAFETY: every allocation is one of the system, with the layout that is asked for, or fails.
+unsafe impl Heap for Refusing {
+    fn alloc(&self, _kind: &'static str, layout: Layout) -> Option<NonNull<u8>> {
+        if self.refuses() {
+            return None;
+        }
+        self.live.fetch_add(layout.size(), Ordering::Relaxed);
+        // SAFETY: the layout is not empty.
+        NonNull::new(unsafe { System.alloc(layout) })
+    }
+
+    unsafe fn free(&self, _kind: &'static str, object: NonNull<u8>, layout: Layout) {
+        self.live.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller's promise: `alloc` returned the object for this layout.
+        unsafe { System.dealloc(object.as_ptr(), layout) };
+    }
+}
+
+/// Transactions that place, move and remove entries in all ways.
+fn scripts() -> Vec<Vec<Op>> {
+    let person = |code| Person { code, town: 1, balance: 33 };
+    let whole = || Op::ScanCodes { from: 0, to: 99, descending: false };
+    vec![
+        vec![
+            Op::Insert(5, person(5)),
+            Op::Insert(6, person(6)),
+            Op::Delete(5),
+            Op::Insert(5, person(7)),
+            Op::Mark(4, 4),
+            whole(),
+        ],
+        vec![
+            // Codes and addresses go round: three rows take over keys of others.
+            Op::Move(1, 6),
+            Op::Move(2, 1),
+            Op::Move(3, 2),
+            Op::Move(1, 3),
+            Op::Mark(0, 9),
+            Op::Mark(1, 0),
+            Op::Mark(2, 1),
+            whole(),
+        ],
+        vec![
+            Op::Delete(1),
+            Op::Insert(6, person(1)),
+            Op::Delete(2),
+            Op::Insert(2, person(7)),
+            Op::Insert(7, person(2)),
+            Op::Change(3, 2, 99),
+            Op::Unmark(1),
+            Op::Mark(5, 1),
+            Op::InTown(1),
+        ],
+        vec![
+            Op::Delete(0),
+            Op::Delete(1),
+            Op::Delete(2),
+            Op::Delete(4),
+            Op::Unmark(0),
+            Op::Unmark(1),
+            whole(),
+        ],
+    ]
+}
+
+/// A store whose rows and indexes are in a heap.
+fn in_heap<P: Policy>(structures: Structures) -> (World<P>, Arc<Refusing>) {
+    let heap = Arc::new(Refusing::default());
+    let shared: Arc<dyn Heap> = heap.clone();
+    let indexes = Options { heap: Some(shared.clone()), ..Options::default() };
+    let options = StoreOptions { indexes, indexes_in_heap: true, rows_in_heap: Some(shared) };
+    (World::new(&options, structures).unwrap(), heap)
+}
+
+/// Drops a store, and checks that its heap has got everything back.
+fn end<P: Policy>(world: World<P>, heap: &Refusing) {
+    drop(world);
+    assert_eq!(heap.live.load(Ordering::Relaxed), 0, "bytes are live behind the store");
+}
+
+/// Runs a script while the n-th allocation fails. Returns whether it made that many.
+fn refused<P: Policy>(
+    structures: Structures,
+    ops: &[Op],
+    end_with: End,
+    nth: u64,
+    lasts: bool,
+) -> bool {
+    let (world, heap) = in_heap::<P>(structures);
+    let mut model = fill(&world);
+    heap.arm(nth, lasts);
+    let ended = world.transaction(&mut model, ops, end_with);
+    assert!(matches!(ended, None | Some(Error::Alloc(_))), "{ended:?}");
+    let was_refused = heap.refused.load(Ordering::Relaxed) > 0;
+    assert!(was_refused || ended.is_none());
+    // Reads work without memory, unless several keys were to change their owners at the commit.
+    match world.check(&model) {
+        Ok(()) => {}
+        Err(Error::Alloc(_)) => assert!(lasts && matches!(ended, Some(Error::Alloc(_)))),
+        Err(error) => panic!("{error}"),
+    }
+    heap.arm(0, false);
+    check(&world, &mut model);
+    end(world, &heap);
+    was_refused
+}
+
+/// Runs a script again and again and undoes it, each time with another allocation that fails.
+/// Returns the most bytes that were live.
+fn repeated<P: Policy>(structures: Structures, ops: &[Op], faults: bool) -> usize {
+    let (world, heap) = in_heap::<P>(structures);
+    let mut model = fill(&world);
+    let mut most = 0;
+    for round in 0..1200 {
+        heap.arm(if faults { round % 37 + 1 } else { 0 }, round % 2 == 0);
+        assert_eq!(world.transaction(&mut model, ops, End::Drop), None);
+        heap.arm(0, false);
+        most = heap.live.load(Ordering::Relaxed).max(most);
+    }
+    check(&world, &mut model);
+    end(world, &heap);
+    most
+}
+
+/// Rows wait in batches for the end of pins, with failed allocations or without.
+fn leaks_nothing<P: Policy>(structures: Structures, ops: &[Op]) {
+    let [without, with] = [false, true].map(|faults| repeated::<P>(structures, ops, faults));
+    assert!(with <= 2 * without + 20_000, "{with} bytes, and {without} without a fault");
+}
+
+const STRUCTURES: [Structures; 4] =
+    [("words", "blocks"), ("art", "art"), ("skiplist", "skiplist"), ("edge-ext-lf", "lfca-tree")];
+
+/// Lets each allocation fail that a script makes, and counts them.
+fn each_of_heap<P: Policy>(ops: &[Op], structures: Structures, struck: &mut u64) {
+    for (end, lasts) in [(End::Commit, false), (End::Commit, true), (End::Abort, true)] {
+        for nth in 1.. {
+            let what = format!("{}, {structures:?}, {end:?}, {nth}, {lasts}", P::name());
+            let ops = ops.to_vec();
+            let one = || within(&what, move || refused::<P>(structures, &ops, end, nth, lasts));
+            match std::panic::catch_unwind(one) {
+                Ok(true) => *struck += 1,
+                Ok(false) => break,
+                Err(panic) => {
+                    println!("failed: {what}");
+                    std::panic::resume_unwind(panic);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn each_allocation_of_a_heap_may_fail() {
+    for (number, ops) in scripts().into_iter().enumerate() {
+        let mut struck = 0;
+        for structures in STRUCTURES {
+            each_policy!(each_of_heap(&ops, structures, &mut struck));
+        }
+        println!("script {number}: {struck} faults");
+        assert!(struck > 20, "{ops:?}");
+    }
+}
+
+#[test]
+fn failed_allocations_leak_nothing() {
+    for ops in scripts() {
+        for structures in STRUCTURES {
+            each_policy!(leaks_nothing(structures, &ops));
+        }
+    }
+}
+
+/// The system's allocator, which fails when [`without_memory`] asks for it.
+struct Failing;
+
+#[global_allocator]
+static ALLOCATOR: Failing = Failing;
+
+std::thread_local! {
+    /// The number of the allocation that fails, among those of at least [`LEAST`] bytes. The next
+    /// one is 1, and 0 is none.
+    static FAILS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The least bytes of an allocation that fails. Those of the collector, of ranges whose type is not
+/// known, and of this test are smaller, and end the process if they fail. Transactions allocate
+/// their copies of rows in larger chunks.
+const LEAST: usize = 3000;
+
+// SAFETY: every call goes to the system's allocator, or fails.
+unsafe impl GlobalAlloc for Failing {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if layout.size() >= LEAST && FAILS.get() > 0 {
+            FAILS.set(FAILS.get() - 1);
+            if FAILS.get() == 0 {
+                return std::ptr::null_mut();
+            }
+        }
+        // SAFETY: the caller keeps the contract, which is that of the system's allocator.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, object: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps the contract, which is that of the system's allocator.
+        unsafe { System.dealloc(object, layout) };
+    }
+}
+
+/// Calls `work` while the n-th large allocation of this thread fails. Returns whether it made that
+/// many.
+fn without_memory(nth: u64, work: impl FnOnce()) -> bool {
+    FAILS.set(nth);
+    work();
+    FAILS.replace(0) == 0
+}
+
+/// Runs a script on a new thread, whose first transaction allocates all of its lists, while one of
+/// these allocations fails.
+fn without_lists<P: Policy>(structures: Structures, ops: &[Op], end: End) {
+    let ops: Vec<Op> = (0..8).flat_map(|_| ops.iter().cloned()).collect();
+    for nth in 1.. {
+        let what = format!("{}, {structures:?}, {end:?}, {nth}", P::name());
+        let ops = ops.clone();
+        let was_refused = within(&what, move || {
+            let world = World::<P>::new(&StoreOptions::default(), structures).unwrap();
+            let mut model =
+                std::thread::scope(|scope| scope.spawn(|| fill(&world)).join().unwrap());
+            world.store.begin().abort(); // the collector allocates its part of this thread
+            let was_refused = without_memory(nth, || {
+                let ended = world.transaction(&mut model, &ops, end);
+                assert_eq!(ended, None, "a commit allocates no list");
+            });
+            check(&world, &mut model);
+            was_refused
+        });
+        if !was_refused {
+            assert!(nth > 2, "{what}");
+            break;
+        }
+    }
+}
+
+#[test]
+fn each_list_of_a_transaction_may_fail_to_grow() {
+    for ops in scripts() {
+        for end in [End::Commit, End::Abort] {
+            each_policy!(without_lists(STRUCTURES[0], &ops, end));
+            each_policy!(without_lists(STRUCTURES[1], &ops, end));
+        }
+    }
+}
+
+/// Fills a store with a limit until an insertion fails, deletes everything, and does it again.
+fn to_the_limit<P: Policy>(structures: Structures, limit: usize) {
+    let indexes = Options { memory_limit: Some(limit), ..Options::default() };
+    let options = StoreOptions { indexes, ..StoreOptions::default() };
+    let world = match World::<P>::new(&options, structures) {
+        Ok(world) => world,
+        Err(Error::Alloc(_)) => return,
+        Err(error) => panic!("{error}"),
+    };
+    let mut counts = Vec::new();
+    for _ in 0..4 {
+        let mut model = Model::default();
+        let refused = (0..100_000).find_map(|id| {
+            let person = Person { code: id, town: id as u8 % 3, balance: 1 };
+            world.transaction_strict(&mut model, &[Op::Insert(id, person)])
+        });
+        assert!(matches!(refused, Some(Error::Alloc(_))), "{refused:?}");
+        assert!(world.store.bytes() <= limit + (64 << 10), "{} bytes", world.store.bytes());
+        world.check(&model).unwrap();
+        counts.push(model.people.len());
+        for id in 0..counts[counts.len() - 1] as u64 {
+            assert_eq!(world.transaction_strict(&mut model, &[Op::Delete(id)]), None, "{id}");
+        }
+        world.check(&model).unwrap();
+        world.check_entries(&model);
+    }
+    // Pools keep their slabs for objects of one size, so a later round may have fewer rows.
+    assert!(counts[0] < 100 || counts.iter().all(|&count| count > 0), "{counts:?} rows");
+}
+
+#[test]
+fn a_store_at_its_limit_goes_on() {
+    for structures in [STRUCTURES[0], STRUCTURES[1]] {
+        for limit in [1 << 12, 1 << 16, 1 << 18, 1 << 20] {
+            each_policy!(to_the_limit(structures, limit));
+        }
+    }
+}
