@@ -75,10 +75,7 @@ impl Locks {
         let shares = |lock: &&usize| lines(lock).any(|line| held[&line] > 1);
         let sharing = locks.iter().filter(shares).count();
         let each = |count: usize, of: usize| count as f64 / of.max(1) as f64;
-        Self {
-            per_line: each(locks.len(), held.len()),
-            sharing: each(sharing, locks.len()),
-        }
+        Self { per_line: each(locks.len(), held.len()), sharing: each(sharing, locks.len()) }
     }
 }
 
@@ -88,7 +85,8 @@ mod tests {
 
     #[test]
     fn locks_share_lines_unless_something_else_lies_between_them() {
-        let locks = |stride: usize| Locks::at(&(0..400).map(|lock| lock * stride).collect::<Vec<_>>());
+        let locks =
+            |stride: usize| Locks::at(&(0..400).map(|lock| lock * stride).collect::<Vec<_>>());
         assert_eq!(locks(48), Locks { per_line: 4.0 / 3.0, sharing: 1.0 });
         assert_eq!(locks(96), Locks { per_line: 2.0 / 3.0, sharing: 0.0 });
         assert_eq!(locks(192), Locks { per_line: 1.0, sharing: 0.0 });

@@ -40,14 +40,8 @@ const ROWS: usize = 500_000;
 
 /// The trees whose nodes have the size class of the source's locks without padding, and a tree of
 /// another class.
-const BESIDE_LOCKS: [&str; 6] = [
-    EDGE_INT_LF,
-    "int-lf:fixed",
-    "citrus:fixed",
-    "ticket:fixed",
-    "ext-lf:fixed",
-    "occ-avl:fixed",
-];
+const BESIDE_LOCKS: [&str; 6] =
+    [EDGE_INT_LF, "int-lf:fixed", "citrus:fixed", "ticket:fixed", "ext-lf:fixed", "occ-avl:fixed"];
 /// The tree that the source names for the false sharing of locks.
 const EDGE_INT_LF: &str = "edge-int-lf:fixed";
 

@@ -29,6 +29,8 @@ pub struct Misses {
     pub first: f64,
     /// Translations that were in no level.
     pub walks: f64,
+    /// Those of them that lookups in the tree needed.
+    pub in_index: f64,
 }
 
 /// The misses of one database in several models.
@@ -54,17 +56,41 @@ struct Replayed {
     model: Model,
     pages: PageSize,
     before: Counts,
+    /// The walks for reads of the tree.
+    in_index: u64,
 }
 
 impl Replayed {
     fn new(machine: &Machine, pages: PageSize) -> Result<Self, MachineError> {
-        Ok(Self { model: Model::new(machine)?, pages, before: Counts::default() })
+        Ok(Self { model: Model::new(machine)?, pages, before: Counts::default(), in_index: 0 })
+    }
+
+    /// Restarts the counting. Earlier transactions have only filled the model.
+    fn warm(&mut self) {
+        (self.before, self.in_index) = (self.model.counts(), 0);
+    }
+
+    fn read(&mut self, address: usize, bytes: usize) {
+        self.model.read(address, bytes, self.pages);
+    }
+
+    /// Reads the path of a lookup.
+    fn look_up(&mut self, path: &[Read]) {
+        let before = self.model.counts().page_walks;
+        for step in path {
+            self.read(step.address, step.bytes);
+        }
+        self.in_index += self.model.counts().page_walks - before;
     }
 
     fn misses(&self, transactions: usize) -> Misses {
         let counts = self.model.counts() - self.before;
         let each = |count: u64| count as f64 / transactions.max(1) as f64;
-        Misses { first: each(counts.tlb_misses), walks: each(counts.page_walks) }
+        Misses {
+            first: each(counts.tlb_misses),
+            walks: each(counts.page_walks),
+            in_index: each(self.in_index),
+        }
     }
 }
 
@@ -121,9 +147,7 @@ impl Modelled {
         let mut models = models(lab, rows).map_err(|error| Error::value("--machine", error))?;
         for (number, transaction) in requests.chunks_exact(study.requests).enumerate() {
             if number == count {
-                for replayed in &mut models {
-                    replayed.before = replayed.model.counts();
-                }
+                models.iter_mut().for_each(Replayed::warm);
             }
             let replayed = replay(&*loaded.engine, &loaded.rows, transaction, &mut models);
             replayed.map_err(|failure| failure.of(name))?;
@@ -153,19 +177,17 @@ fn replay(
     requests: &[Request],
     models: &mut [Replayed; 3],
 ) -> Result<(), Failure> {
-    let mut read = |address, bytes| {
-        for Replayed { model, pages, .. } in &mut *models {
-            model.read(address, bytes, *pages);
-        }
-    };
     engine.trace(requests, &mut |request: Request, path: &[Read]| {
-        for step in path {
-            read(step.address, step.bytes);
+        for replayed in &mut *models {
+            replayed.look_up(path);
+            of_request(rows[request.key as usize], |address, bytes| replayed.read(address, bytes));
         }
-        of_request(rows[request.key as usize], &mut read);
     })?;
     for request in requests {
-        of_commit(rows[request.key as usize], request.is_update, &mut read);
+        for replayed in &mut *models {
+            let row = rows[request.key as usize];
+            of_commit(row, request.is_update, |address, bytes| replayed.read(address, bytes));
+        }
     }
     Ok(())
 }

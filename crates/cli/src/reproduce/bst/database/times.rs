@@ -1,9 +1,9 @@
 //! Evidence of the clock.
 
+use super::EDGE_INT_LF;
 use super::clock::{Subject, Times, measure};
 use super::heap::Places;
 use super::trees::{Lock, TREES, Tree};
-use super::EDGE_INT_LF;
 use crate::flags::error::Error;
 use crate::progress::Progress;
 use crate::reproduce::evidence::{Evidence, Level};
