@@ -142,12 +142,7 @@ pub fn of_model(both: &Both) -> Vec<Evidence> {
     let line = |what: &str, of: fn(&Modelled) -> Misses| {
         misses(&format!("{}: {what}", both.tree), of(mixed), of(segregated))
     };
-    vec![
-        line("4 KiB pages", |model| model.small),
-        // As many pages for a translation as with the source's rows.
-        line("4 KiB pages, fewer translations", |model| model.scaled).aside(),
-        line("2 MiB pages", |model| model.huge),
-    ]
+    vec![line("4 KiB pages", |model| model.small), line("2 MiB pages", |model| model.huge)]
 }
 
 /// A line on walks of the page table, which processors report as TLB misses.

@@ -166,7 +166,7 @@ mod tests {
             let (mixed, segregated) = (both.segregated, both.mixed);
             let lines = lines::of_places(&Both { mixed, segregated, ..both });
             assert_eq!(verdict(&lines), Verdict::Contradicted, "{lines:#?}");
-            assert_eq!(lines::of_model(&at(tree, Lock::Padded)).len(), 3);
+            assert_eq!(lines::of_model(&at(tree, Lock::Padded)).len(), 2);
         }
     }
 

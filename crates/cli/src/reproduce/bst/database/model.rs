@@ -16,7 +16,7 @@ use crate::drive::run::Failure;
 use crate::flags::error::Error;
 use crate::interrupt;
 use crate::reproduce::lab::Lab;
-use crate::reproduce::plan::{QUICK, fewer_translations};
+use crate::reproduce::plan::QUICK;
 use silvics_layout::record::Read;
 use silvics_layout::{Counts, Machine, MachineError, Model, PageSize};
 use silvics_workload::Share;
@@ -38,18 +38,12 @@ pub struct Misses {
 pub struct Modelled {
     /// On pages of 4 KiB.
     pub small: Misses,
-    /// On pages of 4 KiB, with as many pages for a translation of the second level as with the
-    /// source's rows.
-    pub scaled: Misses,
     /// On pages of 2 MiB.
     pub huge: Misses,
 }
 
 /// The transactions that count; as many before them fill the model.
 const TRANSACTIONS: usize = 10_000;
-
-/// The rows of the study.
-const ROWS: usize = 10_000_000;
 
 /// A model, with the size of its pages.
 struct Replayed {
@@ -144,7 +138,8 @@ impl Modelled {
         let study = study(rows, 2 * count);
         let requests = requests(study, lab.plan.seed, Share::ALONE);
         let requests = requests.map_err(|error| Error::value("--keys", error))?;
-        let mut models = models(lab, rows).map_err(|error| Error::value("--machine", error))?;
+        let models = models(&lab.plan.machine);
+        let mut models = models.map_err(|error| Error::value("--machine", error))?;
         for (number, transaction) in requests.chunks_exact(study.requests).enumerate() {
             if number == count {
                 models.iter_mut().for_each(Replayed::warm);
@@ -155,27 +150,22 @@ impl Modelled {
                 return Err(Error::Interrupted);
             }
         }
-        let [small, scaled, huge] = models.each_ref().map(|model| model.misses(count));
-        Ok(Self { small, scaled, huge })
+        let [small, huge] = models.each_ref().map(|model| model.misses(count));
+        Ok(Self { small, huge })
     }
 }
 
-fn models(lab: &Lab, rows: usize) -> Result<[Replayed; 3], MachineError> {
-    let quick = if lab.plan.quick { QUICK } else { 1 };
-    let machine = fewer_translations(lab.plan.machine, quick);
-    let scaled = fewer_translations(lab.plan.machine, (ROWS / rows.max(1)).max(1));
-    Ok([
-        Replayed::new(&machine, PageSize::Small)?,
-        Replayed::new(&scaled, PageSize::Small)?,
-        Replayed::new(&machine, PageSize::Huge)?,
-    ])
+/// A model on small pages, and one on huge pages. Unlike in other experiments, a quick run has the
+/// whole machine: even its few rows lie on more pages than there are translations.
+fn models(machine: &Machine) -> Result<[Replayed; 2], MachineError> {
+    Ok([Replayed::new(machine, PageSize::Small)?, Replayed::new(machine, PageSize::Huge)?])
 }
 
 fn replay(
     engine: &dyn Engine,
     rows: &[OfRow],
     requests: &[Request],
-    models: &mut [Replayed; 3],
+    models: &mut [Replayed; 2],
 ) -> Result<(), Failure> {
     engine.trace(requests, &mut |request: Request, path: &[Read]| {
         for replayed in &mut *models {
