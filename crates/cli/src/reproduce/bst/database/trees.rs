@@ -49,12 +49,15 @@ pub enum Purpose {
     Trace,
 }
 
+/// Makes an empty database.
+type Make = fn(Purpose, Lock, Arc<Divided>) -> Result<Box<dyn Engine>, Error>;
+
 /// A tree of the study.
 #[derive(Clone, Copy)]
 pub struct Tree {
     /// Its name in the catalogue, with its build.
     pub name: &'static str,
-    make: fn(Purpose, Lock, Arc<Divided>) -> Result<Box<dyn Engine>, Error>,
+    make: Make,
 }
 
 impl Tree {
