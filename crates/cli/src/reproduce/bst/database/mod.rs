@@ -44,6 +44,8 @@ const BESIDE_LOCKS: [&str; 6] =
     [EDGE_INT_LF, "int-lf:fixed", "citrus:fixed", "ticket:fixed", "ext-lf:fixed", "occ-avl:fixed"];
 /// The tree that the source names for the false sharing of locks.
 const EDGE_INT_LF: &str = "edge-int-lf:fixed";
+/// The tree whose TLB misses the source gives. It stands for the others in another allocator.
+const OCC_AVL_2: &str = "occ-avl-2:fixed";
 
 /// A database in one place.
 #[derive(Clone, Debug, Default)]
@@ -114,17 +116,16 @@ fn both(
     Ok(Both { tree: tree.name, lock, mixed, segregated })
 }
 
-/// The tree that stands for the others in another allocator.
-const IN_JEMALLOC: &str = "occ-avl-2:fixed";
+/// The allocators.
 const JEMALLOC: [&str; 2] = ["jemalloc", "segregated-jemalloc"];
 
 /// Lines on a tree in jemalloc, if the command was built with it. Its arenas depend on what the
 /// process has done before, so the verdict does not depend on them.
 fn in_jemalloc(lab: &Lab, keys: &[u64]) -> Result<Vec<Evidence>, Error> {
-    let Some(tree) = Tree::named(IN_JEMALLOC) else { return Ok(Vec::new()) };
+    let Some(tree) = Tree::named(OCC_AVL_2) else { return Ok(Vec::new()) };
     if !JEMALLOC.iter().all(|name| place::names().contains(name)) {
         let why = "it needs a build with --features jemalloc".into();
-        let what = format!("{IN_JEMALLOC} in jemalloc, mixed and segregated");
+        let what = format!("{OCC_AVL_2} in jemalloc, mixed and segregated");
         return Ok(vec![Evidence::missing(Level::Fact, what, why).aside()]);
     }
     let heap = |name: &str| {
