@@ -93,7 +93,9 @@ fn places(lab: &Lab, rows: usize) -> Result<Vec<Evidence>, Error> {
             progress.step();
         }
     }
-    lines.extend(in_jemalloc(lab, &keys)?);
+    if lab.wants(Level::Fact) {
+        lines.extend(in_jemalloc(lab, &keys)?);
+    }
     Ok(lines)
 }
 
