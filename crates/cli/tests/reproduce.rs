@@ -362,6 +362,19 @@ fn a_report_has_all_it_takes_to_judge_it() {
     }
 }
 
+/// A few rows lie in one region of 2 MiB, so all facts but those on regions are there.
+#[test]
+fn nodes_of_a_database_lie_together_in_a_heap_of_their_own() {
+    let report = quick(&["bst/1.9", "--keys", "2000", "--level", "facts"]);
+    assert_eq!(report["verdict"], "cannot be shown here", "{report:#}");
+    let decisive = decisive(&report);
+    assert!(decisive.len() > 50, "{decisive:#?}");
+    for (what, verdict) in decisive {
+        let few = what.contains("regions of 2 MiB");
+        assert_eq!(verdict, if few { "cannot be shown here" } else { "confirmed" }, "{what}");
+    }
+}
+
 #[test]
 fn a_level_that_carries_nothing_leaves_the_claim_open() {
     let report = quick(&["bst/1.4", "--level", "clock"]);
@@ -386,7 +399,7 @@ fn without_a_name_it_lists_what_there_is() {
     let output = run(&["reproduce"]);
     let text = stdout(&output);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let numbers = ["1.2", "1.3", "1.4", "1.5", "1.6", "1.7", "1.8", "1.11"];
+    let numbers = ["1.2", "1.3", "1.4", "1.5", "1.6", "1.7", "1.8", "1.9", "1.11"];
     for number in numbers {
         assert!(text.contains(&format!("bst/{number} ")), "{text}");
     }

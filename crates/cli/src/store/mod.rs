@@ -25,7 +25,7 @@ mod plan;
 mod render;
 mod report;
 mod run;
-mod timed;
+pub mod timed;
 
 use crate::drive::subject::Crew;
 use crate::flags::error::Error;

@@ -25,10 +25,15 @@ pub struct Sum {
 }
 
 impl Sum {
-    /// The time of all calls, extrapolated from those that were timed.
-    pub fn seconds(self) -> f64 {
+    /// The ticks of all calls, extrapolated from those that were timed.
+    pub fn ticks(self) -> f64 {
         let own = self.calls as f64 * CLOCK.own;
-        (self.ticks as f64 - own).max(0.0) * f64::from(SAMPLED) * CLOCK.seconds
+        (self.ticks as f64 - own).max(0.0) * f64::from(SAMPLED)
+    }
+
+    /// The time of all calls.
+    pub fn seconds(self) -> f64 {
+        self.ticks() * CLOCK.seconds
     }
 }
 
@@ -49,31 +54,34 @@ struct Clock {
 }
 
 static CLOCK: LazyLock<Clock> = LazyLock::new(|| {
-    let (start, ticks) = (Instant::now(), now());
+    let (start, first) = (Instant::now(), ticks());
     while start.elapsed() < Duration::from_millis(20) {
         std::hint::spin_loop();
     }
-    let (time, ticks) = (start.elapsed(), now().wrapping_sub(ticks));
+    let (time, passed) = (start.elapsed(), ticks().wrapping_sub(first));
     let mut own: Vec<u64> = (0..1000)
         .map(|_| {
-            let first = now();
-            now().wrapping_sub(first)
+            let first = ticks();
+            ticks().wrapping_sub(first)
         })
         .collect();
     own.sort_unstable();
-    Clock { seconds: time.as_secs_f64() / ticks.max(1) as f64, own: own[own.len() / 2] as f64 }
+    Clock { seconds: time.as_secs_f64() / passed.max(1) as f64, own: own[own.len() / 2] as f64 }
 });
 
+/// The processor's time-stamp counter. It is not ordered with the reads before it, which is within
+/// some nanoseconds.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn now() -> u64 {
+pub fn ticks() -> u64 {
     // SAFETY: each x86-64 processor has the instruction.
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 
+/// The nanoseconds since the first call.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
-fn now() -> u64 {
+pub fn ticks() -> u64 {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     START.elapsed().as_nanos() as u64
 }
@@ -86,10 +94,12 @@ fn timed<T>(call: impl FnOnce() -> T) -> T {
     if !turn.is_multiple_of(SAMPLED) {
         return call();
     }
-    let start = now();
+    let start = ticks();
     let result = call();
-    let Sum { ticks, calls } = SUM.get();
-    SUM.set(Sum { ticks: ticks + now().wrapping_sub(start), calls: calls + 1 });
+    let mut sum = SUM.get();
+    sum.ticks += ticks().wrapping_sub(start);
+    sum.calls += 1;
+    SUM.set(sum);
     result
 }
 

@@ -1,0 +1,113 @@
+//! Databases that are loaded: by one thread with a record of all objects, or by several.
+
+use super::engine::Engine;
+use super::heap::{Block, Divided, OF_ROWS};
+use super::trees::{Lock, Purpose, Tree};
+use crate::drive::run::Failure;
+use crate::drive::subject::Crew;
+use crate::flags::error::Error;
+use crate::interrupt;
+use crate::reproduce::turns::Draws;
+use std::sync::Arc;
+
+/// The addresses of the objects of a row, in the order of [`OF_ROWS`].
+pub type OfRow = [usize; OF_ROWS.len()];
+
+/// A database that one thread has loaded, and the places of its objects.
+pub struct Recorded {
+    pub engine: Box<dyn Engine>,
+    pub heap: Arc<Divided>,
+    /// The objects of each row, by its key.
+    pub rows: Vec<OfRow>,
+    /// The objects that the last insertion has allocated.
+    pub last: Vec<Block>,
+}
+
+/// The run of [`Draws`] for the order of insertions; runs by the clock have smaller numbers.
+const ORDER: u64 = 1 << 32;
+
+/// The keys of all rows in random order. In their own order, most trees would become lists.
+pub fn shuffled(rows: usize, seed: u64) -> Vec<u64> {
+    let (mut keys, mut draws) = ((0..rows as u64).collect::<Vec<_>>(), Draws::new(seed, ORDER, 0));
+    for end in (1..keys.len()).rev() {
+        keys.swap(end, draws.below(end as u64 + 1) as usize);
+    }
+    keys
+}
+
+/// Inserts rows, one in each transaction.
+fn load(
+    engine: &dyn Engine,
+    keys: impl Iterator<Item = u64>,
+    mut after: impl FnMut(u64),
+) -> Result<(), Failure> {
+    for (done, key) in keys.enumerate() {
+        engine.insert(key)?;
+        after(key);
+        if done.is_multiple_of(4096) && interrupt::pending() {
+            return Err(Failure::Interrupted);
+        }
+    }
+    Ok(())
+}
+
+impl Recorded {
+    /// Loads a database over `tree` with these rows.
+    pub fn new(tree: Tree, lock: Lock, heap: Divided, keys: &[u64]) -> Result<Self, Error> {
+        let heap = Arc::new(heap.recorded());
+        let engine = tree.database(Purpose::Trace, lock, Arc::clone(&heap))?;
+        let (mut rows, mut last) = (vec![[0; OF_ROWS.len()]; keys.len()], Vec::new());
+        let mut before = heap.allocated();
+        let after = |key: u64| {
+            last = heap.since(before);
+            before += last.len();
+            let row = &mut rows[key as usize];
+            for (address, kind) in row.iter_mut().zip(OF_ROWS) {
+                let of_kind = last.iter().find(|block| block.kind == kind);
+                *address = of_kind.map_or(0, |block| block.address);
+            }
+        };
+        let loaded = load(&*engine, keys.iter().copied(), after);
+        loaded.map_err(|failure| failure.of(tree.name))?;
+        if rows.iter().any(|row| row.contains(&0)) {
+            let what = String::from("it did not allocate all objects of a row");
+            return Err(Error::Wrong { index: tree.name.into(), what });
+        }
+        Ok(Self { engine, heap, rows, last })
+    }
+}
+
+/// Loads a database over `tree` with these rows, by all threads of the crew.
+pub fn together(
+    crew: &Crew,
+    tree: Tree,
+    lock: Lock,
+    heap: Divided,
+    keys: &[u64],
+) -> Result<Box<dyn Engine>, Error> {
+    let engine = tree.database(Purpose::Clock, lock, Arc::new(heap))?;
+    let parts = keys.len().div_ceil(crew.loaders);
+    let work = |thread: usize| {
+        let part = keys.chunks(parts).nth(thread).unwrap_or_default();
+        load(&*engine, part.iter().copied(), |_| ())
+    };
+    let done = crew.work(crew.loaders, |share| work(share.thread), || ());
+    let done = done.and_then(|done| done.into_iter().collect::<Result<Vec<()>, _>>());
+    done.map_err(|failure| failure.of(tree.name))?;
+    Ok(engine)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_keys_are_inserted_in_another_order() {
+        let keys = shuffled(1000, 1);
+        assert!(keys != shuffled(1000, 2) && keys == shuffled(1000, 1));
+        assert!(!keys.is_sorted());
+        let mut sorted = keys;
+        sorted.sort_unstable();
+        assert!(sorted.into_iter().eq(0..1000));
+    }
+}
