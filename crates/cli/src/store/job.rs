@@ -102,7 +102,7 @@ impl Job {
 
     /// Checks the first bytes of a field.
     #[inline]
-    pub fn check(&self, record: u64, field: u32, value: &[u8]) -> Result<(), Wrong> {
+    pub fn check(record: u64, field: u32, value: &[u8]) -> Result<(), Wrong> {
         match check_head(record, field, value) {
             Ok(_) => Ok(()),
             Err(error) => {
@@ -155,7 +155,7 @@ pub enum Transactions<'a> {
 impl Transactions<'_> {
     /// Draws some transactions, and calls `run` with the operations of each. Returns false if there
     /// are no more, or if `run` returns false.
-    pub fn next_block(&mut self, mut run: impl FnMut(&[Op]) -> bool) -> bool {
+    pub fn next_block(&mut self, run: impl FnMut(&[Op]) -> bool) -> bool {
         match self {
             Self::Core { stream, block } => {
                 stream.fill(block);
@@ -172,7 +172,7 @@ impl Transactions<'_> {
                         Op::Read { record, fields: Fields::All }
                     };
                 }
-                ops.chunks_exact(each).take(filled).all(|ops| run(ops)) && filled == STUDY_BLOCK
+                ops.chunks_exact(each).take(filled).all(run) && filled == STUDY_BLOCK
             }
         }
     }

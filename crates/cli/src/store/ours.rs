@@ -86,10 +86,10 @@ impl<P: Policy, I: Search<Form = u64>> Ours<P, I> {
 
     /// Checks the fields that a read has asked for.
     #[inline]
-    fn check(&self, job: &Job, record: u64, fields: Fields, row: &Row<'_>) -> Result<(), Stop> {
+    fn check(&self, record: u64, fields: Fields, row: &Row<'_>) -> Result<(), Stop> {
         let field = Job::checked(fields);
         let value = row.get(self.fields[field as usize]).map_err(|error| refused(&error))?;
-        job.check(record, field, value).map_err(Stop::Wrong)
+        Job::check(record, field, value).map_err(Stop::Wrong)
     }
 }
 
@@ -167,7 +167,7 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Ours<P, I> {
         match op {
             Op::Read { record, fields } | Op::ReadModifyWrite { record, read: fields, .. } => {
                 match tx.get(&self.index, job.key(record))? {
-                    Some(row) => self.check(job, record, fields, &row).map_err(Failed::Stop)?,
+                    Some(row) => self.check(record, fields, &row).map_err(Failed::Stop)?,
                     None => seen.0 += 1,
                 }
             }
@@ -216,7 +216,7 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Ours<P, I> {
                 let Op::Read { record, fields } = *op else { continue };
                 match row {
                     Some(row) => {
-                        self.check(context.job, record, fields, row).map_err(Failed::Stop)?;
+                        self.check(record, fields, row).map_err(Failed::Stop)?;
                     }
                     None => seen.0 += 1,
                 }

@@ -10,7 +10,7 @@ use std::ops::Bound;
 /// A map of another crate. Each keeps its own rules of reclamation; the store's guard protects rows
 /// alone.
 pub enum Peer {
-    CrossbeamSkiplist(SkipMap<u64, u64>),
+    CrossbeamSkiplist(Box<SkipMap<u64, u64>>),
     Congee(congee::Congee<usize, usize>),
     BtreeMapRwLock(RwLock<BTreeMap<u64, u64>>),
 }
@@ -22,7 +22,7 @@ impl Peer {
     /// The map with a name.
     pub fn of(name: &str) -> Option<Self> {
         Some(match name {
-            "peer:crossbeam-skiplist" => Self::CrossbeamSkiplist(SkipMap::new()),
+            "peer:crossbeam-skiplist" => Self::CrossbeamSkiplist(Box::default()),
             "peer:congee" => Self::Congee(congee::Congee::default()),
             "peer:btreemap-rwlock" => Self::BtreeMapRwLock(RwLock::default()),
             _ => return None,

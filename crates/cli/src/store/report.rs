@@ -48,6 +48,7 @@ pub struct Config {
 
 /// One contender in one configuration.
 #[derive(Debug, Serialize)]
+#[expect(clippy::struct_field_names, reason = "the names of the columns")]
 pub struct Row {
     pub index: String,
     pub structure: String,
@@ -107,6 +108,7 @@ pub struct Latency {
 
 /// The cost of an operation beyond a lookup of the index alone and a dependent miss.
 #[derive(Clone, Copy, Debug, Serialize)]
+#[expect(clippy::struct_field_names, reason = "the unit")]
 pub struct Costs {
     pub lookup_ns: f64,
     pub miss_ns: f64,

@@ -91,6 +91,7 @@ pub struct Worker<'a> {
 
 impl<'a> Worker<'a> {
     /// The benchmark.
+    #[cfg(feature = "databases")]
     pub fn job(&self) -> &'a Job {
         self.context.job
     }
@@ -150,15 +151,12 @@ fn record(latency: &mut Vec<Latency>, ops: &[Op], time: Duration) {
         _ => "TRANSACTION",
     };
     let nanoseconds = (time.as_nanos() as u64).clamp(1, LONGEST);
-    let of_kind = match latency.iter_mut().position(|of| of.kind == kind) {
-        Some(at) => &mut latency[at],
-        None => {
-            latency.push(Latency { kind, histogram: histogram() });
-            let last = latency.len() - 1;
-            &mut latency[last]
-        }
-    };
-    of_kind.histogram.saturating_record(nanoseconds);
+    let known = latency.iter().position(|of| of.kind == kind);
+    let at = known.unwrap_or_else(|| {
+        latency.push(Latency { kind, histogram: histogram() });
+        latency.len() - 1
+    });
+    latency[at].histogram.saturating_record(nanoseconds);
 }
 
 fn histogram() -> Histogram<u64> {

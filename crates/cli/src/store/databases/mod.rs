@@ -7,8 +7,8 @@
 //! | `db:redb` | `redb` on its in-memory backend | records as one value; a transaction that writes excludes others |
 //! | `db:surrealmx` | `surrealmx` | records as one value; conflicts are repeated |
 //!
-//! Several connections to one SQLite database in memory would share a cache, whose tables are locked
-//! as a whole; that was slower. A key-value store reads and writes whole records, so an update of
+//! Several connections to one SQLite database in memory would share a cache, whose tables are
+//! locked as a whole. A key-value store reads and writes whole records, so an update of
 //! one field copies the others.
 
 mod redb;
@@ -48,7 +48,7 @@ fn writes(ops: &[Op]) -> bool {
     ops.iter().any(|op| !matches!(op, Op::Read { .. } | Op::Scan { .. }))
 }
 
-/// A record as one value: its fields, one behind the other, each at a multiple of the longest field.
+/// A record as one value: its fields, one behind the other, each as long as the longest.
 struct Record<'a> {
     job: &'a Job,
     value: Vec<u8>,
@@ -81,7 +81,7 @@ impl<'a> Record<'a> {
         let Some(bytes) = value.get(self.field(field)) else {
             return Err(Stop::Wrong(format!("record {record} has {} bytes", value.len())));
         };
-        self.job.check(record, field, bytes).map_err(Stop::Wrong)
+        Job::check(record, field, bytes).map_err(Stop::Wrong)
     }
 }
 

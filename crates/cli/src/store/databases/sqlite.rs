@@ -82,7 +82,7 @@ impl Sqlite {
             }
             let field = Job::checked(fields);
             let blob = row.get_ref(field as usize)?.as_blob()?;
-            Ok((bytes, job.check(record, field, blob)))
+            Ok((bytes, Job::check(record, field, blob)))
         });
         match row.optional().map_err(refused)? {
             Some((_, checked)) => checked.map(|()| true).map_err(Stop::Wrong),

@@ -25,7 +25,7 @@ pub const NODE: &str = "node";
 /// The descriptors of a tree.
 const DESCRIPTOR: &str = "descriptor";
 
-/// Where the objects of a database and its index lie.
+/// The heaps of the objects of a database and of its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Places {
     /// All objects come from one heap.
