@@ -25,7 +25,7 @@ pub const NODE: &str = "node";
 /// The descriptors of a tree.
 const DESCRIPTOR: &str = "descriptor";
 
-/// The heaps of the objects of a database and of its index.
+/// The places of a database's objects and of its index's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Places {
     /// All objects come from one heap.

@@ -16,7 +16,6 @@ use crate::drive::run::Failure;
 use crate::flags::error::Error;
 use crate::interrupt;
 use crate::reproduce::lab::Lab;
-use crate::reproduce::plan::QUICK;
 use silvics_layout::record::Read;
 use silvics_layout::{Counts, Machine, MachineError, Model, PageSize};
 use silvics_workload::Share;
@@ -43,7 +42,7 @@ pub struct Modelled {
 }
 
 /// The transactions that count; as many before them fill the model.
-const TRANSACTIONS: usize = 10_000;
+const TRANSACTIONS: usize = 2_000;
 
 /// A model, with the size of its pages.
 struct Replayed {
@@ -134,7 +133,7 @@ impl Modelled {
     /// Runs transactions on a loaded database, and their reads through the models.
     pub fn of(lab: &Lab, name: &str, loaded: &Recorded) -> Result<Self, Error> {
         let rows = loaded.rows.len();
-        let count = if lab.plan.quick { TRANSACTIONS / QUICK } else { TRANSACTIONS };
+        let count = TRANSACTIONS;
         let study = study(rows, 2 * count);
         let requests = requests(study, lab.plan.seed, Share::ALONE);
         let requests = requests.map_err(|error| Error::value("--keys", error))?;
