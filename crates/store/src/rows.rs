@@ -217,6 +217,14 @@ impl<H> private::Sealed for Inline<H> {}
 impl<H> Inline<H> {
     /// The byte at which the columns begin.
     const COLUMNS: usize = size_of::<H>().next_multiple_of(8);
+
+    /// The bytes of a row: whole cache lines, if they are at most an eighth more. A pool aligns such
+    /// an object to a line, so that a row touches one line less.
+    fn bytes(words: usize) -> usize {
+        let bytes = Self::COLUMNS + words * 8;
+        let lines = bytes.next_multiple_of(64);
+        if lines - bytes <= bytes / 8 { lines } else { bytes }
+    }
 }
 
 impl<H: Send + Sync + 'static> RowLayout for Inline<H> {
@@ -226,7 +234,7 @@ impl<H: Send + Sync + 'static> RowLayout for Inline<H> {
 
     fn alloc(memory: &RowMemory<Self>, header: H) -> Result<NonNull<u8>, AllocError> {
         const { assert!(align_of::<H>() <= 8, "rows are aligned to 8 bytes") };
-        let row = memory.sources[0].alloc(Self::COLUMNS + memory.words * 8)?;
+        let row = memory.sources[0].alloc(Self::bytes(memory.words))?;
         // SAFETY: the object has room for the header and the words behind it, and no other thread
         // knows it.
         unsafe {
@@ -238,7 +246,7 @@ impl<H: Send + Sync + 'static> RowLayout for Inline<H> {
 
     unsafe fn free(memory: &RowMemory<Self>, row: NonNull<u8>) {
         // SAFETY: the caller's promise; `alloc` requested this size.
-        unsafe { memory.sources[0].free(row, Self::COLUMNS + memory.words * 8) };
+        unsafe { memory.sources[0].free(row, Self::bytes(memory.words)) };
     }
 
     #[inline(always)]
@@ -357,6 +365,9 @@ impl<H: Send + Sync + 'static> RowLayout for Study<H> {
     }
 }
 
+/// The most lines of a row that are fetched ahead: those of a row of 1 kB.
+const LINES: usize = 17;
+
 /// A row in the layout `R`, during the guard under which its address was read (R2).
 pub struct RowRef<R> {
     pub(crate) address: Address,
@@ -415,7 +426,7 @@ impl<R: RowLayout> RowRef<R> {
     #[inline(always)]
     pub fn prefetch(&self) {
         let start = self.address.0.as_ptr();
-        for line in (0..self.words * 8 + 8).step_by(64).take(4) {
+        for line in (0..self.words * 8 + 8).step_by(64).take(LINES) {
             silvics_sync::prefetch(start.wrapping_add(line));
         }
     }

@@ -82,7 +82,9 @@ impl Job {
             Self::Core(workload) => Ok(workload.inserts()),
             // It inserts nothing.
             Self::Study(_) => {
-                let nothing = Workload::from_properties(&Properties::new());
+                let mut properties = Properties::new();
+                let set = properties.set("recordcount=1");
+                let nothing = set.and_then(|()| Workload::from_properties(&properties));
                 Ok(nothing.map_err(|error| Error::value("--study", error))?.inserts())
             }
         }

@@ -7,6 +7,8 @@
 //! | `db:redb` | `redb` on its in-memory backend | records as one value; a transaction that writes excludes others |
 //! | `db:surrealmx` | `surrealmx` | records as one value; conflicts are repeated |
 //!
+//! Reads and scans copy each record, as a client of YCSB gets it, and as the store does.
+//!
 //! Several connections to one SQLite database in memory would share a cache, whose tables are
 //! locked as a whole. A key-value store reads and writes whole records, so an update of
 //! one field copies the others.
@@ -75,10 +77,18 @@ impl<'a> Record<'a> {
         &self.value
     }
 
-    /// Checks the first bytes of a field of a value.
-    fn check(&self, record: u64, fields: Fields, value: &[u8]) -> Result<(), Stop> {
+    /// Copies a value, as a client gets it.
+    fn copy(&mut self, value: &[u8]) {
+        self.value.clear();
+        self.value.extend_from_slice(value);
+        std::hint::black_box(&mut self.value);
+    }
+
+    /// Copies a value, and checks the first bytes of a field.
+    fn check(&mut self, record: u64, fields: Fields, value: &[u8]) -> Result<(), Stop> {
+        self.copy(value);
         let field = Job::checked(fields);
-        let Some(bytes) = value.get(self.field(field)) else {
+        let Some(bytes) = self.value.get(self.field(field)) else {
             return Err(Stop::Wrong(format!("record {record} has {} bytes", value.len())));
         };
         Job::check(record, field, bytes).map_err(Stop::Wrong)

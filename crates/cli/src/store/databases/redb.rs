@@ -32,7 +32,7 @@ impl Redb {
         table: &impl ReadableTable<u64, &'static [u8]>,
         op: Op,
         context: &Context<'_>,
-        record_of: &Record<'_>,
+        record_of: &mut Record<'_>,
         pending: &mut Pending<'_>,
     ) -> Result<(), Stop> {
         let job = context.job;
@@ -46,7 +46,7 @@ impl Redb {
             Op::Scan { record, len, .. } => {
                 let rows = table.range(job.key(record)..).map_err(refused)?;
                 for row in rows.take(len as usize) {
-                    std::hint::black_box(row.map_err(refused)?.1.value());
+                    record_of.copy(row.map_err(refused)?.1.value());
                     pending.scanned += 1;
                 }
             }
@@ -81,7 +81,7 @@ impl Redb {
                         let key = job.key(record);
                         let found = match table.get(key).map_err(refused)? {
                             Some(value) => {
-                                record_of.value.copy_from_slice(value.value());
+                                record_of.copy(value.value());
                                 true
                             }
                             None => false,

@@ -57,7 +57,7 @@ impl SurrealMx {
                 Op::Scan { record, len, .. } => {
                     let range = key(record).to_vec()..vec![0xFF; 9];
                     transaction.scan_with(range, None, Some(len as usize), |_, value| {
-                        std::hint::black_box(value);
+                        record_of.copy(value);
                         pending.scanned += 1;
                         true
                     })?;
@@ -73,7 +73,7 @@ impl SurrealMx {
             if let Op::Update { record, fields }
             | Op::ReadModifyWrite { record, write: fields, .. } = *op
             {
-                let copy = |value: &[u8]| record_of.value.copy_from_slice(value);
+                let copy = |value: &[u8]| record_of.copy(value);
                 if transaction.with_value(key(record), copy)?.is_some() {
                     let value = record_of.fill(record, context.stamp, fields).to_vec();
                     transaction.set(key(record), value)?;
