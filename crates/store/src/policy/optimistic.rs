@@ -338,6 +338,9 @@ fn validate(inner: &Inner<'_, Optimistic>) -> Result<(), Conflict> {
     for &(header, word, row) in reads {
         // SAFETY: R2: the row was read under the transaction's guard.
         let now = unsafe { header.as_ref() }.load(Ordering::Acquire);
+        if canary::planted(canary::Canary::LostUpdate) && is_locked(work, row) {
+            continue;
+        }
         if now != word && (now != word | LOCKED || !is_locked(work, row)) {
             return Err(Conflict::RowChanged);
         }
