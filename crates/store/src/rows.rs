@@ -218,8 +218,8 @@ impl<H> Inline<H> {
     /// The byte at which the columns begin.
     const COLUMNS: usize = size_of::<H>().next_multiple_of(8);
 
-    /// The bytes of a row: whole cache lines, if they are at most an eighth more. A pool aligns such
-    /// an object to a line, so that a row touches one line less.
+    /// The bytes of a row: whole cache lines, if they are at most an eighth more. A pool aligns
+    /// such an object to a line, so that a row touches one line less.
     fn bytes(words: usize) -> usize {
         let bytes = Self::COLUMNS + words * 8;
         let lines = bytes.next_multiple_of(64);
