@@ -159,7 +159,7 @@ pub fn verify(args: &VerifyArgs, stores: Option<&str>) -> Result<u8, Error> {
             let (index, problem) = (target.subject.policy.into(), failure.reason().into());
             return Err(Error::Exhausted { index, problem });
         }
-        report.by_store.push(Row::of(target, &recorded, begun.elapsed()));
+        report.by_store.push(Row::of(target.subject, &recorded, begun.elapsed()));
         report.anomalies += usize::from(recorded.found.is_some());
         progress.step();
         if recorded.found.is_some() || interrupt::pending() {
@@ -196,10 +196,10 @@ fn refuse_others(args: &VerifyArgs) -> Result<(), Error> {
 }
 
 impl Row {
-    fn of(target: &Target, recorded: &serial::Report, time: Duration) -> Self {
+    fn of(subject: &Subject, recorded: &serial::Report, time: Duration) -> Self {
         Self {
-            policy: target.subject.policy,
-            structure: target.subject.structure,
+            policy: subject.policy,
+            structure: subject.structure,
             seconds: time.as_secs_f64(),
             transactions: recorded.committed,
             aborted: recorded.aborted,
