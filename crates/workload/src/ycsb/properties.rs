@@ -3,12 +3,12 @@
 //! * A line that starts with `#` or `!` is a comment. Blank lines have no meaning.
 //! * A name ends at the first `=`, `:` or blank without a backslash. The value follows.
 //! * A backslash at the end of a line joins the next line, without its leading blanks.
-//! * `\t`, `\n`, `\r`, `\f` and `\uXXXX` stand for characters. Before any other character, a
-//!   backslash has no meaning.
+//! * `\t`, `\n`, `\r`, `\f`, and `\u` with four hex digits, stand for characters. Before any other
+//!   character, a backslash has no meaning.
 //!
 //! # Departures from `java.util.Properties`
 //! 1. Files are UTF-8, whereas Java reads Latin-1. The files of YCSB are ASCII, which is both.
-//! 2. Two `\uXXXX` must form a pair where UTF-16 needs one. Java accepts a half, which is no
+//! 2. Two `\u` escapes must form a pair where UTF-16 needs one. Java accepts a half, which is no
 //!    character.
 //! 3. Each property keeps its file and line, so that an error can name them. This is also why the
 //!    parser is our own: the crates for this format drop the lines.
@@ -249,7 +249,7 @@ fn unescape(text: &str) -> Option<String> {
     Some(plain)
 }
 
-/// Reads the character that one or two `\uXXXX` stand for. Returns it and the text behind it.
+/// Reads the character that one or two `\u` escapes stand for. Returns it and the text behind it.
 fn unicode(text: &str) -> Option<(char, &str)> {
     let (first, rest) = unit(text)?;
     if let Some(c) = char::from_u32(first) {
@@ -264,7 +264,7 @@ fn unicode(text: &str) -> Option<(char, &str)> {
     }
 }
 
-/// Reads one `\uXXXX`.
+/// Reads one `\u` escape: its four hex digits, as a number.
 fn unit(text: &str) -> Option<(u32, &str)> {
     let rest = text.strip_prefix("\\u")?;
     let digits = rest.get(..4).filter(|d| d.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
