@@ -11,7 +11,7 @@
 #include "rocksdb/version.h"
 
 #if ROCKSDB_MAJOR != 7 || ROCKSDB_MINOR != 8
-#error "internal.h has the private classes of RocksDB 7.8: compare memory/allocator.h, db/lookup_key.h, db/memtable.h and db/dbformat.h of the other version with it"
+#error "internal.h is for RocksDB 7.8: compare the headers that it names with this version's"
 #endif
 
 namespace ROCKSDB_NAMESPACE {
