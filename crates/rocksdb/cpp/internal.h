@@ -1,6 +1,7 @@
 // What a memtable needs of RocksDB beyond its public headers. These classes are private, but a
-// memtable gets pointers to them. Their layouts here are those of RocksDB 7.8; `register.cc` refuses
-// a library of another version.
+// memtable gets pointers to them. Their layouts here are those of RocksDB 7.8, from
+// memory/allocator.h, db/lookup_key.h, db/memtable.h and db/dbformat.h; `register.cc` refuses a
+// library of another version.
 #pragma once
 
 #include <cstring>
