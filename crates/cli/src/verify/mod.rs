@@ -50,10 +50,7 @@ fn check(path: &Path, args: &VerifyArgs) -> Result<u8, Error> {
         ("--history", args.history.is_some()),
         ("--seconds", args.seconds.is_some()),
     ];
-    if let Some((other, _)) = others.into_iter().find(|(_, given)| *given) {
-        let remedy = "one reads a history, the other makes some";
-        return Err(Error::Conflict { flag: "--check", other, remedy });
-    }
+    plan::refuse("--check", "one reads a history, the other makes some", others)?;
     let format = Format::parse(&args.format)?;
     let error = |problem: String| Error::File { flag: "--check", path: path.into(), problem };
     let text = fs::read(path).map_err(|e| error(format!("cannot be read: {e}")))?;

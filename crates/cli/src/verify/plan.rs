@@ -242,22 +242,32 @@ fn tells_too_little(peer: &Chosen, key_type: KeyType) -> Error {
 
 /// Refuses flags that say what to record beside a flag with a file that says all of it.
 pub fn alone(flag: &'static str, args: &VerifyArgs) -> Result<(), Error> {
-    let others = [
+    let remedy = "the file alone says what to do, so leave the other out";
+    refuse(flag, remedy, subjects(args))?;
+    let others = [("--threads", args.threads.is_some()), ("--seed", args.seed.is_some())];
+    refuse(flag, remedy, others)
+}
+
+/// The flags that say which histories of an index to record, and whether each is given.
+pub fn subjects(args: &VerifyArgs) -> [(&'static str, bool); 6] {
+    [
         ("--index", args.index.is_some()),
         ("--placement", args.placement.is_some()),
         ("--pages", args.pages.is_some()),
         ("--key-type", args.key_type.is_some()),
         ("--mix", args.mix.is_some()),
-        ("--threads", args.threads.is_some()),
-        ("--seed", args.seed.is_some()),
         ("--schedule", args.schedule.is_some()),
-    ];
+    ]
+}
+
+/// Refuses the first of the flags that is given: it has no meaning beside `flag`.
+pub fn refuse<const N: usize>(
+    flag: &'static str,
+    remedy: &'static str,
+    others: [(&'static str, bool); N],
+) -> Result<(), Error> {
     match others.into_iter().find(|(_, given)| *given) {
-        Some((other, _)) => Err(Error::Conflict {
-            flag,
-            other,
-            remedy: "the file alone says what to do, so leave the other out",
-        }),
+        Some((other, _)) => Err(Error::Conflict { flag, other, remedy }),
         None => Ok(()),
     }
 }

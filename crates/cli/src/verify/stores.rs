@@ -1,5 +1,6 @@
 //! `silvics verify --store`: histories of transactions on stores of all kinds.
 
+use super::plan;
 use crate::flags::args::{Format, VerifyArgs};
 use crate::flags::error::Error;
 use crate::flags::units::count;
@@ -178,21 +179,10 @@ pub fn verify(args: &VerifyArgs, stores: Option<&str>) -> Result<u8, Error> {
 
 /// Refuses flags that have no meaning for transactions.
 fn refuse_others(args: &VerifyArgs) -> Result<(), Error> {
-    let others = [
-        ("--index", args.index.is_some()),
-        ("--placement", args.placement.is_some()),
-        ("--pages", args.pages.is_some()),
-        ("--key-type", args.key_type.is_some()),
-        ("--mix", args.mix.is_some()),
-        ("--schedule", args.schedule.is_some()),
-        ("--history", args.history.is_some()),
-        ("--replay", args.replay.is_some()),
-    ];
     let remedy = "a store has transactions, so leave the other out";
-    match others.into_iter().find(|(_, given)| *given) {
-        Some((other, _)) => Err(Error::Conflict { flag: "--store", other, remedy }),
-        None => Ok(()),
-    }
+    plan::refuse("--store", remedy, plan::subjects(args))?;
+    let files = [("--history", args.history.is_some()), ("--replay", args.replay.is_some())];
+    plan::refuse("--store", remedy, files)
 }
 
 impl Row {
