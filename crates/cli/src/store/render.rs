@@ -54,7 +54,7 @@ impl Report {
             text,
             "tx/s: median of the rounds and an interval that covers it with {:.0} %; ratio: to the \
              first row; index and database: time of a transaction inside and outside of the index \
-             (one call of {} is timed)",
+             (one transaction of {} is timed)",
             100.0 * config.interval_coverage,
             config.index_sampled,
         );

@@ -40,7 +40,7 @@ pub struct Config {
     pub seed: u64,
     /// One of this many transactions is timed.
     pub latency_sampled: u64,
-    /// One of this many calls of an index is timed.
+    /// In one of this many transactions, the time of the index is taken.
     pub index_sampled: u32,
     /// The probability that an interval covers the median.
     pub interval_coverage: f64,

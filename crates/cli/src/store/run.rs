@@ -113,6 +113,7 @@ impl<'a> Worker<'a> {
         let start = Instant::now();
         loop {
             let more = self.transactions.next_block(|ops| {
+                timed::begin();
                 let sampled = context.tally.transactions.is_multiple_of(SAMPLED);
                 let began = sampled.then(Instant::now);
                 context.stamp += 1;
@@ -273,7 +274,7 @@ fn joined(engine: &dyn Engine, laps: Vec<Lap>, before: &[(&'static str, u64)]) -
         sample.seconds = sample.seconds.max(seconds);
         sample.thread_seconds += seconds;
         if let Some(index) = &mut sample.index_seconds {
-            *index += lap.index.seconds();
+            *index += seconds * lap.index.share();
         }
         for of in lap.latency {
             match sample.latency.iter_mut().find(|all| all.kind == of.kind) {

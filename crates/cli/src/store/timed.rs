@@ -1,64 +1,88 @@
-//! An index that measures its own time.
+//! An index that measures its share of a thread's time.
 //!
-//! One call of [`SAMPLED`] is timed by the processor's time-stamp counter, and counts for all of
-//! them. The counter's own time, measured at first, is taken off. Without such a counter, as on
-//! other machines than x86-64, the time is that of [`std::time::Instant`].
+//! Each [`SAMPLED`]th transaction is timed by the processor's time-stamp counter, from its
+//! beginning to that of the next one, and so are all calls of the index in it. The index's share of
+//! these transactions counts for all of them. A pause of the thread is in both times, so the share
+//! is never above 1. The counter's own time, measured at first, is taken off. Without such a
+//! counter, as on other machines than x86-64, the time is that of [`std::time::Instant`].
 
 use silvics::{AllocError, Guard, Options, PoolStats};
 use silvics_store::index::{FormOf, Scannable, Search};
 use std::cell::Cell;
 use std::ops::Bound;
 use std::sync::LazyLock;
-use std::time::{Duration, Instant};
 
-/// One of this many calls is timed.
-pub const SAMPLED: u32 = 16;
+/// One of this many transactions is timed. The number is prime, so that what happens once in a
+/// number of transactions is not always, or never, in one that is timed.
+pub const SAMPLED: u32 = 19;
 
 /// The index `I`, whose calls are timed.
 pub struct Timed<I>(pub I);
 
-/// The time of calls.
+/// Ticks of transactions that were timed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sum {
-    ticks: u64,
+    /// All ticks, and those in the index.
+    all: u64,
+    index: u64,
+    /// The calls of the index.
     calls: u64,
 }
 
 impl Sum {
-    /// The ticks of all calls, extrapolated from those that were timed.
-    pub fn ticks(self) -> f64 {
-        let own = self.calls as f64 * CLOCK.own;
-        (self.ticks as f64 - own).max(0.0) * f64::from(SAMPLED)
+    const ZERO: Self = Self { all: 0, index: 0, calls: 0 };
+
+    /// The sums of two threads.
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            all: self.all + other.all,
+            index: self.index + other.index,
+            calls: self.calls + other.calls,
+        }
     }
 
-    /// The time of all calls.
-    pub fn seconds(self) -> f64 {
-        self.ticks() * CLOCK.seconds
+    /// The index's share of the time, from 0 to 1. It is 0 if nothing was timed.
+    pub fn share(self) -> f64 {
+        let own = self.calls as f64 * *OWN;
+        let all = self.all as f64 - own;
+        if all > 0.0 { ((self.index as f64 - own) / all).clamp(0.0, 1.0) } else { 0.0 }
     }
 }
 
 std::thread_local! {
-    static SUM: Cell<Sum> = const { Cell::new(Sum { ticks: 0, calls: 0 }) };
+    static SUM: Cell<Sum> = const { Cell::new(Sum::ZERO) };
+    /// The sum of a transaction that is being timed.
+    static CURRENT: Cell<Option<Sum>> = const { Cell::new(None) };
+    /// When the current transaction began.
+    static START: Cell<u64> = const { Cell::new(0) };
     static TURN: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Returns the time of this thread's calls since the last call of this function.
+/// Returns the sum of this thread since the last call of this function. A transaction that has not
+/// ended is not in it.
 pub fn take() -> Sum {
+    CURRENT.set(None);
+    TURN.set(0);
     SUM.take()
 }
 
-/// The counter: the seconds of a tick, and the ticks between two readings.
-struct Clock {
-    seconds: f64,
-    own: f64,
+/// A transaction of this thread begins, and the one before has ended.
+#[inline]
+pub fn begin() {
+    if let Some(ended) = CURRENT.take() {
+        let all = ticks().wrapping_sub(START.get());
+        SUM.set(SUM.get().and(Sum { all, ..ended }));
+    }
+    let turn = TURN.get();
+    TURN.set((turn + 1) % SAMPLED);
+    if turn == SAMPLED - 1 {
+        CURRENT.set(Some(Sum::ZERO));
+        START.set(ticks());
+    }
 }
 
-static CLOCK: LazyLock<Clock> = LazyLock::new(|| {
-    let (start, first) = (Instant::now(), ticks());
-    while start.elapsed() < Duration::from_millis(20) {
-        std::hint::spin_loop();
-    }
-    let (time, passed) = (start.elapsed(), ticks().wrapping_sub(first));
+/// The ticks between two readings of the counter.
+static OWN: LazyLock<f64> = LazyLock::new(|| {
     let mut own: Vec<u64> = (0..1000)
         .map(|_| {
             let first = ticks();
@@ -66,7 +90,7 @@ static CLOCK: LazyLock<Clock> = LazyLock::new(|| {
         })
         .collect();
     own.sort_unstable();
-    Clock { seconds: time.as_secs_f64() / passed.max(1) as f64, own: own[own.len() / 2] as f64 }
+    own[own.len() / 2] as f64
 });
 
 /// The processor's time-stamp counter. It is not ordered with the reads before it, which is within
@@ -82,24 +106,21 @@ pub fn ticks() -> u64 {
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
 pub fn ticks() -> u64 {
+    use std::time::Instant;
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     START.elapsed().as_nanos() as u64
 }
 
-/// Makes a call, and times it if it is its turn.
+/// Makes a call, and times it if the current transaction is timed.
 #[inline(always)]
 fn timed<T>(call: impl FnOnce() -> T) -> T {
-    let turn = TURN.get();
-    TURN.set(turn.wrapping_add(1));
-    if !turn.is_multiple_of(SAMPLED) {
+    if CURRENT.get().is_none() {
         return call();
     }
     let start = ticks();
     let result = call();
-    let mut sum = SUM.get();
-    sum.ticks += ticks().wrapping_sub(start);
-    sum.calls += 1;
-    SUM.set(sum);
+    let index = ticks().wrapping_sub(start);
+    CURRENT.set(CURRENT.get().map(|sum| sum.and(Sum { all: 0, index, calls: 1 })));
     result
 }
 
@@ -171,17 +192,36 @@ impl<I: Scannable> Scannable for Timed<I> {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
+
+    /// Transactions that spend half of their time in the index.
+    fn transactions(number: u32) {
+        let sleep = || std::thread::sleep(Duration::from_micros(100));
+        for _ in 0..number {
+            begin();
+            timed(sleep);
+            sleep();
+        }
+    }
 
     #[test]
-    fn sampled_calls_stand_for_all() {
+    fn sampled_transactions_stand_for_all() {
         take();
-        for _ in 0..10 * SAMPLED {
-            timed(|| std::thread::sleep(Duration::from_micros(10)));
-        }
+        transactions(3 * SAMPLED);
+        begin();
         let sum = take();
-        assert_eq!(sum.calls, 10);
-        // Each call sleeps for 10 µs or more.
-        assert!(sum.seconds() > 10e-6 * 5.0 * f64::from(SAMPLED), "{sum:?}");
+        assert_eq!(sum.calls, 3);
+        assert!(sum.share() > 0.0 && sum.share() < 1.0, "{sum:?}");
+        assert!(sum.index < sum.all, "the other half is not in the index: {sum:?}");
+    }
+
+    #[test]
+    fn transactions_that_are_not_timed_or_have_not_ended_do_not_count() {
+        take();
+        transactions(SAMPLED);
+        let sum = take();
+        assert_eq!((sum.calls, sum.share()), (0, 0.0));
+        timed(|| ());
         assert_eq!(take().calls, 0);
     }
 }

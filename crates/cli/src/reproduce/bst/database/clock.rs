@@ -13,7 +13,7 @@ use crate::interrupt;
 use crate::reproduce::lab::Lab;
 use crate::reproduce::plan::QUICK;
 use crate::reproduce::turns::{Rounds, in_turns, median, ratio};
-use crate::store::timed::{self, ticks};
+use crate::store::timed;
 use silvics_sync::atomic::{AtomicBool, Ordering};
 use silvics_workload::Share;
 use silvics_workload::ycsb::{Request, Study};
@@ -61,8 +61,7 @@ pub struct Subject {
 struct Lap {
     committed: u64,
     updates: u64,
-    index: u64,
-    all: u64,
+    index: timed::Sum,
     seconds: f64,
 }
 
@@ -103,13 +102,12 @@ pub fn measure(lab: &Lab, rows: usize, subjects: &[Subject]) -> Result<Vec<Times
 
 /// Adds the result of a run.
 fn note(times: &mut Times, laps: &[Lap], committed: u64) {
-    let sum = |part: fn(&Lap) -> u64| laps.iter().map(part).sum::<u64>() as f64;
+    let index = laps.iter().fold(timed::Sum::default(), |sum, lap| sum.and(lap.index));
     let seconds: f64 = laps.iter().map(|lap| lap.seconds).sum();
-    let (all, index) = (sum(|lap| lap.all), sum(|lap| lap.index));
-    let each = |ticks: f64| 1e9 * seconds * ticks / all.max(1.0) / committed.max(1) as f64;
-    times.index.push(each(index));
-    times.database.push(each(all - index));
-    times.all.push(each(all));
+    let each = |share: f64| 1e9 * seconds * share / committed.max(1) as f64;
+    times.index.push(each(index.share()));
+    times.database.push(each(1.0 - index.share()));
+    times.all.push(each(1.0));
 }
 
 /// Runs transactions on all threads, until the first thread has finished its own, as the study
@@ -139,23 +137,17 @@ fn lap(
 ) -> Result<Lap, Failure> {
     let (mut committed, mut updates) = (0, 0);
     timed::take(); // the time of the load does not count
-    let (start, since) = (ticks(), Instant::now());
+    let since = Instant::now();
     for transaction in requests.chunks_exact(each) {
         if over.load(Ordering::Relaxed) || interrupt::pending() {
             break;
         }
+        timed::begin();
         engine.transact(transaction)?;
         committed += 1;
         updates += transaction.iter().filter(|request| request.is_update).count() as u64;
     }
-    let all = ticks().saturating_sub(start);
-    Ok(Lap {
-        committed,
-        updates,
-        index: timed::take().ticks() as u64,
-        all,
-        seconds: since.elapsed().as_secs_f64(),
-    })
+    Ok(Lap { committed, updates, index: timed::take(), seconds: since.elapsed().as_secs_f64() })
 }
 
 /// Checks that each row is there, and that all rows together have as many updates as transactions
