@@ -1,6 +1,7 @@
 //! The end of a transaction: commit and abort.
 
-use super::state::{IndexPtr, Inner, Placed, Write, WriteKind, bytes, words};
+use super::entries::Placed;
+use super::state::{IndexPtr, Inner, Write, WriteKind, bytes, words};
 use crate::canary;
 use crate::error::Conflict;
 use crate::index::ErasedIndex;
@@ -85,7 +86,7 @@ impl<P: Policy> Inner<'_, P> {
         if self.replace(at, |placed| placed.takes_over).is_ok() {
             return;
         }
-        let Placed { index, key, row, takes_over } = &self.work.placed[at];
+        let Placed { index, key, row, takes_over, .. } = &self.work.placed[at];
         let is_void = |row: &Address| {
             let own = self.work.writes.find(*row);
             own.is_some_and(|at| self.work.writes.all()[at].kind == WriteKind::Void)

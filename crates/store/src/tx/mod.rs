@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `state` | what a transaction remembers |
 //! | `arena` | the memory of its copies of rows and keys |
+//! | `entries` | the entries that it has placed in indexes |
 //! | `read`, `scan`, `write` | lookups, scans and writes |
 //! | `end` | commit and abort |
 //!
@@ -19,6 +20,7 @@
 
 pub(crate) mod arena;
 mod end;
+mod entries;
 pub(crate) mod read;
 mod scan;
 pub(crate) mod state;

@@ -124,7 +124,9 @@ impl<P: Policy> Inner<'_, P> {
             if let Some(word) = index.look(key, &self.guard) {
                 match self.open(index.core(), key, word, words, to_write)? {
                     Opened::Row(found) => return Ok(Some(found)),
-                    Opened::OwnGone => return self.find_taken_over(index, key, to_write),
+                    Opened::OwnGone => {
+                        return self.find_taken_over(index, key, word, to_write);
+                    }
                     Opened::Gone if tries < TRIES => {
                         backoff.wait();
                         continue;
@@ -143,19 +145,21 @@ impl<P: Policy> Inner<'_, P> {
         Ok(None)
     }
 
-    /// Finds the row that takes over a key of a row which this transaction deletes or changes.
+    /// Finds the row that takes over a key to which `word` belongs: the row of the word is one
+    /// that this transaction deletes or changes.
     pub(crate) fn find_taken_over(
         &mut self,
         index: &(dyn ErasedIndex + 'static),
         key: KeyRef<'_>,
+        word: u64,
         to_write: bool,
     ) -> Result<Option<Found<P>>, Stop> {
         let this = IndexPtr::of(index);
-        let next = self.work.placed.iter().find(|placed| {
+        // SAFETY: R1: the word is one of an index.
+        let row = unsafe { Address::of(word) };
+        let next = self.work.takers(row).find(|taker| {
             // SAFETY: the arena is cleared after the transaction.
-            placed.takes_over.is_some()
-                && placed.index.is(this)
-                && unsafe { placed.key.get() } == key
+            taker.index.is(this) && unsafe { taker.key.get() } == key
         });
         let Some(word) = next.map(|placed| placed.row.word()) else { return Ok(None) };
         match self.open(index.core(), key, word, index.core().words, to_write)? {
@@ -172,14 +176,15 @@ impl<P: Policy> Inner<'_, P> {
 
     /// Whether this transaction has placed an entry.
     pub(crate) fn is_placed_by_key(&self, index: IndexPtr, key: KeyRef<'_>, row: Address) -> bool {
-        !self.work.placed.is_empty()
-            && self.work.writes.find(row).is_some()
-            && self.work.placed.iter().any(|placed| {
-                let is_this =
-                    placed.row == row && placed.index.is(index) && placed.takes_over.is_none();
-                // SAFETY: the arena is cleared after the transaction.
-                is_this && unsafe { placed.key.get() } == key
-            })
+        if self.work.placed.is_empty() {
+            return false;
+        }
+        let Some(at) = self.work.writes.find(row) else { return false };
+        self.work.entries(at).any(|(_, placed)| {
+            let is_this = placed.index.is(index) && placed.takes_over.is_none();
+            // SAFETY: the arena is cleared after the transaction.
+            is_this && unsafe { placed.key.get() } == key
+        })
     }
 }
 

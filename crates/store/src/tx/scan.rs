@@ -99,7 +99,7 @@ impl<P: Policy> Inner<'_, P> {
                 Opened::Gone => {}
                 // The key may be that of another row of this transaction.
                 Opened::OwnGone => {
-                    if let Some(found) = self.find_taken_over(index, key, false)? {
+                    if let Some(found) = self.find_taken_over(index, key, row.word(), false)? {
                         push(images, found.image)?;
                     }
                 }

@@ -2,6 +2,7 @@
 //! policy keeps. A thread reuses the memory for its next transaction.
 
 use super::arena::{Arena, Stored};
+use super::entries::{Links, Placed};
 use crate::error::Conflict;
 use crate::index::ErasedIndex;
 use crate::policy::Policy;
@@ -64,15 +65,8 @@ pub(crate) struct Write<P: Policy> {
     pub locked: bool,
     /// The policy's knowledge of the row: the version that was read.
     pub mark: u64,
-}
-
-/// An entry that a transaction has placed in an index, or will place at its commit.
-pub(crate) struct Placed {
-    pub index: IndexPtr,
-    pub key: Stored,
-    pub row: Address,
-    /// The row that has the key until the commit, and gives it up then.
-    pub takes_over: Option<Address>,
+    /// The entries of the row, and those that take over its keys.
+    pub entries: Links,
 }
 
 /// The memory of a transaction.

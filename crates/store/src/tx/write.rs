@@ -5,8 +5,9 @@
 //! entry may come before the row has the key, and may stay a little longer than the row has it.
 
 use super::arena::Stored;
+use super::entries::{NO_ENTRIES, Placed};
 use super::read::{Found, Opened};
-use super::state::{IndexPtr, Inner, Placed, Write, WriteKind, bytes, push};
+use super::state::{IndexPtr, Inner, Write, WriteKind, bytes};
 use crate::canary;
 use crate::error::Error;
 use crate::index::{ErasedIndex, IndexCore};
@@ -63,11 +64,12 @@ impl<P: Policy> Inner<'_, P> {
         };
         let kind = WriteKind::Insert;
         let table_of = NonNull::from(table);
-        let write = Write { row, table: table_of, kind, new, old: None, locked: true, mark };
+        let (old, locked, entries) = (None, true, NO_ENTRIES);
+        let write = Write { row, table: table_of, kind, new, old, locked, mark, entries };
         let at = self.work.writes.push(write);
         let placed = self.work.placed.len();
         for index in &table.indexes {
-            let done = index.core().with_key(image, |key| self.place(table, &**index, key, row));
+            let done = index.core().with_key(image, |key| self.place(table, &**index, key, at));
             if let Err(fail) = done {
                 self.unplace_from(placed);
                 // The row stays in the list, so that the end of the transaction frees it.
@@ -92,10 +94,8 @@ impl<P: Policy> Inner<'_, P> {
 
     /// Inserts a row in place of one with the same primary key that this transaction has deleted.
     fn revive(&mut self, table: &TableCore<P>, at: usize, new: NonNull<u64>) -> Result<(), Fail> {
-        let write = &self.work.writes.all()[at];
-        let row = write.row;
-        let Some(old) = write.old else { return Ok(()) };
-        self.reindex(table, at, row, old, new)?;
+        let Some(old) = self.work.writes.all()[at].old else { return Ok(()) };
+        self.reindex(table, at, old, new)?;
         let write = &mut self.work.writes.all_mut()[at];
         (write.kind, write.new) = (WriteKind::Update, new);
         Ok(())
@@ -111,13 +111,13 @@ impl<P: Policy> Inner<'_, P> {
         match found.seen {
             Seen::Own(at) => {
                 let now = self.work.writes.all()[at].new;
-                self.reindex(table, at, found.row, now, new)?;
+                self.reindex(table, at, now, new)?;
                 self.work.writes.all_mut()[at].new = new;
             }
             Seen::Present(mark) => {
                 // The row is in the list before its entries are placed: see `is_placed`.
                 let at = self.push_write(table, found, WriteKind::Update, new, mark)?;
-                if let Err(fail) = self.reindex(table, at, found.row, found.image, new) {
+                if let Err(fail) = self.reindex(table, at, found.image, new) {
                     debug_assert_eq!(at + 1, self.work.writes.all().len());
                     P::unhold(self, at);
                     self.work.writes.pop();
@@ -133,7 +133,7 @@ impl<P: Policy> Inner<'_, P> {
     pub(crate) fn delete(&mut self, table: &TableCore<P>, found: Found<P>) -> Result<(), Fail> {
         match found.seen {
             Seen::Own(at) => {
-                self.unplace_row(found.row.address)?;
+                self.unplace_row(at, |_| true)?;
                 let write = &mut self.work.writes.all_mut()[at];
                 write.kind = if write.old.is_none() { WriteKind::Void } else { WriteKind::Delete };
             }
@@ -156,8 +156,8 @@ impl<P: Policy> Inner<'_, P> {
         let (row, old) = (found.row, Some(found.image));
         self.work.writes.reserve()?;
         let table = NonNull::from(table);
-        let locked = false;
-        Ok(self.work.writes.push(Write { row, table, kind, new, old, locked, mark }))
+        let (locked, entries) = (false, NO_ENTRIES);
+        Ok(self.work.writes.push(Write { row, table, kind, new, old, locked, mark, entries }))
     }
 
     /// Places the entries for the keys that a row gets, and removes those that this transaction has
@@ -167,12 +167,11 @@ impl<P: Policy> Inner<'_, P> {
         &mut self,
         table: &TableCore<P>,
         at: usize,
-        row: RowRef<P::Rows>,
         now: NonNull<u64>,
         new: NonNull<u64>,
     ) -> Result<(), Fail> {
         let words = table.places.words;
-        let committed = self.work.writes.all()[at].old;
+        let &Write { row, old: committed, .. } = &self.work.writes.all()[at];
         // SAFETY: the arena has these images, which nobody writes now.
         let (now, new) = unsafe { (bytes(now, words), bytes(new, words)) };
         // SAFETY: likewise.
@@ -188,7 +187,7 @@ impl<P: Policy> Inner<'_, P> {
                         return Ok(());
                     }
                     P::hold(self, at).map_err(Stop::from)?;
-                    return self.place(table, &**index, key, row);
+                    return self.place(table, &**index, key, at);
                 }
                 if self.is_taken_over(&**index, key, row.address) {
                     return Err(Fail::Error(unique(table, core)));
@@ -200,30 +199,50 @@ impl<P: Policy> Inner<'_, P> {
                 return Err(fail);
             }
         }
-        self.unplace_some(first, |placed| {
+        let is_old = |placed: &Placed| {
             // SAFETY: T1; the arena is cleared after the transaction.
             let (core, key) = unsafe { (placed.index.get().core(), placed.key.get()) };
-            placed.row == row.address && !core.with_key(new, |new| new == key)
-        })?;
-        Ok(())
+            !core.with_key(new, |new| new == key)
+        };
+        let done = self.unplace_row(at, is_old);
+        if done.is_err() {
+            self.unplace_from(first);
+        }
+        Ok(done?)
     }
 
-    /// Removes those of the first `count` entries for which `is_old` holds.
-    fn unplace_some(&mut self, count: usize, is_old: impl Fn(&Placed) -> bool) -> Result<(), Stop> {
-        let mut at = 0;
-        for _ in 0..count {
-            let placed = &self.work.placed[at];
-            if !is_old(placed) {
-                at += 1;
-                continue;
+    /// Removes the entries of a row for which `is_old` holds. If this fails, all are there. `at` is
+    /// the write of the row.
+    fn unplace_row(&mut self, at: usize, is_old: impl Fn(&Placed) -> bool) -> Result<(), Stop> {
+        self.each_old(at, &is_old, |this, _, placed| {
+            if placed.takes_over.is_some() {
+                return Ok(());
             }
-            if placed.takes_over.is_none() {
-                // SAFETY: T1; the arena is cleared after the transaction.
-                let (index, key) = unsafe { (placed.index.get(), placed.key.get()) };
-                P::unplacing(self, index, key)?;
+            // SAFETY: T1; the arena is cleared after the transaction.
+            let (index, key) = unsafe { (placed.index.get(), placed.key.get()) };
+            P::unplacing(this, index, key)
+        })?;
+        self.each_old(at, &is_old, |this, number, _| {
+            let placed = this.work.drop_entry(number);
+            this.unplace(&placed);
+            Ok(())
+        })
+    }
+
+    /// Calls `visit` with the number of each entry of a row for which `is_old` holds.
+    fn each_old(
+        &mut self,
+        at: usize,
+        is_old: impl Fn(&Placed) -> bool,
+        mut visit: impl FnMut(&mut Self, usize, &Placed) -> Result<(), Stop>,
+    ) -> Result<(), Stop> {
+        let mut next = self.work.entries(at).next().map(|(number, _)| number);
+        while let Some(number) = next {
+            let placed = self.work.placed[number];
+            next = placed.after();
+            if is_old(&placed) {
+                visit(self, number, &placed)?;
             }
-            let placed = self.work.placed.remove(at);
-            self.unplace(&placed);
         }
         Ok(())
     }
@@ -234,16 +253,15 @@ impl<P: Policy> Inner<'_, P> {
         table: &TableCore<P>,
         index: &(dyn ErasedIndex + 'static),
         key: KeyRef<'_>,
-        row: RowRef<P::Rows>,
+        at: usize,
     ) -> Result<(), Fail> {
         if index.core().is_unique() {
             P::claim(self, index, key)?;
         }
         let stored = self.work.arena.key(key)?;
-        let placed = IndexPtr::of(index);
-        let entry = Placed { index: placed, key: stored, row: row.address, takes_over: None };
+        let row = self.work.writes.all()[at].row;
         // It is in the list before it is in the index, which may unwind.
-        push(&mut self.work.placed, entry)?;
+        self.work.add_entry(at, IndexPtr::of(index), stored)?;
         let mut backoff = Backoff::new();
         for _ in 0..TRIES {
             let present = match index.place(key, row.address.word(), &self.guard) {
@@ -253,11 +271,15 @@ impl<P: Policy> Inner<'_, P> {
                 }
                 Ok(Some(present)) => present,
                 Err(error) => {
-                    self.work.placed.pop();
+                    self.work.drop_last_entry();
                     return Err(error.into());
                 }
             };
             if present == row.address.word() {
+                if self.is_taken_over(index, key, row.address) {
+                    self.work.drop_last_entry();
+                    return Err(Fail::Error(unique(table, index.core())));
+                }
                 if self.adopts(index, key, row.address) {
                     P::placed(self, index, key)?;
                     return Ok(());
@@ -266,33 +288,39 @@ impl<P: Policy> Inner<'_, P> {
                 continue;
             }
             match self.occupant(index, key, present) {
-                Ok(Occupant::GivesUp) if !self.is_taken_over(index, key, row.address) => {
+                Ok(Occupant::GivesUp) => {
                     // SAFETY: R1: the word is one of an index.
                     let displaced = unsafe { Address::of(present) };
-                    let last = self.work.placed.len() - 1;
-                    self.work.placed[last].takes_over = Some(displaced);
-                    return Ok(());
+                    if !self.is_taken_over(index, key, displaced) {
+                        self.work.take_over_last(displaced);
+                        return Ok(());
+                    }
+                    return self.is_there(table, index);
                 }
                 Ok(Occupant::Leaves) => {
                     self.store.tidy(&self.guard); // the removal of the entry may be postponed
                     backoff.wait();
                 }
-                Ok(Occupant::Stays | Occupant::GivesUp) => {
-                    self.work.placed.pop();
-                    P::recheck(self).map_err(Stop::from)?;
-                    return Err(Fail::Error(unique(table, index.core())));
-                }
+                Ok(Occupant::Stays) => return self.is_there(table, index),
                 Err(stop) => {
-                    self.work.placed.pop();
+                    self.work.drop_last_entry();
                     return Err(stop.into());
                 }
             }
         }
-        self.work.placed.pop();
+        self.work.drop_last_entry();
         Err(self.store.obstructed().into())
     }
 
-    /// Whether another row of this transaction takes over a key at the commit.
+    /// Refuses the last entry: another row has its key, if what was read is still true.
+    #[cold]
+    fn is_there(&mut self, table: &TableCore<P>, index: &dyn ErasedIndex) -> Result<(), Fail> {
+        self.work.drop_last_entry();
+        P::recheck(self).map_err(Stop::from)?;
+        Err(Fail::Error(unique(table, index.core())))
+    }
+
+    /// Whether another row of this transaction takes over a key of a row at the commit.
     fn is_taken_over(
         &self,
         index: &(dyn ErasedIndex + 'static),
@@ -300,11 +328,9 @@ impl<P: Policy> Inner<'_, P> {
         row: Address,
     ) -> bool {
         let this = IndexPtr::of(index);
-        self.work.placed.iter().any(|placed| {
-            let takes_over =
-                placed.takes_over.is_some() && placed.row != row && placed.index.is(this);
+        self.work.takers(row).any(|taker| {
             // SAFETY: the arena is cleared after the transaction.
-            takes_over && unsafe { placed.key.get() } == key
+            taker.index.is(this) && unsafe { taker.key.get() } == key
         })
     }
 
@@ -325,16 +351,10 @@ impl<P: Policy> Inner<'_, P> {
 
     /// Removes the entries that were placed since there were `first` of them.
     pub(crate) fn unplace_from(&mut self, first: usize) {
-        while self.work.placed.len() > first
-            && let Some(placed) = self.work.placed.pop()
-        {
+        while self.work.placed.len() > first {
+            let placed = self.work.drop_last_entry();
             self.unplace(&placed);
         }
-    }
-
-    /// Removes the entries that were placed for a row.
-    fn unplace_row(&mut self, row: Address) -> Result<(), Stop> {
-        self.unplace_some(self.work.placed.len(), |placed| placed.row == row)
     }
 
     fn unplace(&mut self, placed: &Placed) {
