@@ -35,6 +35,7 @@
 //! The locks' own orderings are in `lock/word.rs`. The two fences of the algorithm are `SeqCst`
 //! (P3).
 
+use super::held::{Locks, Mode};
 use super::{Policy, Scanned, Seen, Stop, private};
 use crate::canary;
 use crate::error::Conflict;
@@ -42,7 +43,7 @@ use crate::index::{ErasedIndex, IndexCore};
 use crate::key::{KeyRef, spread};
 use crate::lock::{NO_HOLDER, Refused, RowLock, WordLock};
 use crate::rows::{Address, Inline, RowLayout, RowRef};
-use crate::tx::state::{Inner, WriteKind, push};
+use crate::tx::state::{Inner, WriteKind};
 use silvics_sync::atomic::{Ordering, fence};
 use silvics_sync::backoff::Backoff;
 use std::marker::PhantomData;
@@ -100,110 +101,74 @@ impl OnConflict for WaitDie {
     }
 }
 
-/// The mode in which a transaction holds a lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
-    Shared,
-    Exclusive,
-    /// A shared request that has become a part of an exclusive one.
-    Merged,
-}
-
-/// A request for a lock.
-struct Held<L> {
-    lock: NonNull<L>,
-    mode: Mode,
-    /// The row of the lock, if it is that of a row.
-    row: Option<Address>,
-}
-
 /// The locks that a transaction holds.
 pub struct LockLog<L> {
-    rows: Vec<Held<L>>,
-    keys: Vec<Held<WordLock>>,
+    rows: Locks<L>,
+    keys: Locks<WordLock>,
 }
 
 impl<L> Default for LockLog<L> {
     fn default() -> Self {
-        Self { rows: Vec::new(), keys: Vec::new() }
+        Self { rows: Locks::default(), keys: Locks::default() }
     }
 }
 
 // SAFETY: the pointers lead to locks, which any thread may use.
 unsafe impl<L: Send + Sync> Send for LockLog<L> {}
 
-/// The requests of a transaction for one lock.
-#[derive(Clone, Copy, Default)]
-struct Own {
-    shared: u64,
-    exclusive: bool,
+/// The answer to a request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Granted {
+    /// The transaction has one more lock.
+    Now,
+    /// The transaction holds a lock that is enough.
+    Before,
+    /// The row of the lock is not there.
+    Absent,
 }
 
-impl Own {
-    fn of<L>(locks: &[Held<L>], lock: NonNull<L>) -> Self {
-        let mut own = Self::default();
-        for held in locks.iter().filter(|held| held.lock == lock) {
-            own.shared += u64::from(held.mode == Mode::Shared);
-            own.exclusive |= held.mode == Mode::Exclusive;
-        }
-        own
-    }
-
-    fn holds(self) -> u64 {
-        self.shared + u64::from(self.exclusive)
-    }
-}
-
-/// Requests a lock for a transaction of age `ts`, and waits as `W` does. Returns whether the row is
-/// there, and leaves `locks` with the request. `reason` is that of an abort.
+/// Requests a lock for a transaction of age `ts`, and waits as `W` does. `reason` is that of an
+/// abort.
 #[inline]
 fn acquire<W: OnConflict, L: RowLock>(
-    locks: &mut Vec<Held<L>>,
+    locks: &mut Locks<L>,
     (lock, row): (&L, Option<Address>),
     mode: Mode,
     ts: u64,
     reason: Conflict,
-) -> Result<bool, Stop> {
+) -> Result<Granted, Stop> {
+    locks.reserve()?;
     let place = NonNull::from(lock);
-    // Room for the request, so that a lock that is taken is always remembered.
-    push(locks, Held { lock: place, mode: Mode::Merged, row })?;
-    let at = locks.len() - 1;
-    let mut own = Own::default();
+    let mut own_shared = 0;
     let mut backoff = Backoff::new();
     loop {
         let granted = if mode == Mode::Shared {
             lock.lock_shared(ts)
         } else {
-            lock.lock_exclusive(ts, own.shared)
+            lock.lock_exclusive(ts, own_shared)
         };
         let oldest = match granted {
             Ok(()) => {
-                if own.shared > 0 {
-                    for held in locks.iter_mut().filter(|held| held.lock == place) {
-                        held.mode = Mode::Merged;
-                    }
+                if own_shared > 0 {
+                    locks.merge(place);
                 }
-                locks[at].mode = mode;
-                return Ok(true);
+                locks.push(place, row, mode);
+                return Ok(Granted::Now);
             }
-            Err(Refused::Absent) => {
-                locks.pop();
-                return Ok(false);
-            }
+            Err(Refused::Absent) => return Ok(Granted::Absent),
             Err(Refused::Held(oldest)) => oldest,
         };
-        let held = Own::of(locks, place);
+        let held = locks.own(place);
         if held.exclusive || (mode == Mode::Shared && held.shared > 0) {
-            return Ok(true);
+            return Ok(Granted::Before);
         }
-        if mode == Mode::Exclusive && held.shared != own.shared {
-            own = held; // its own requests are in the way
+        if mode == Mode::Exclusive && held.shared != own_shared {
+            own_shared = held.shared; // its own requests are in the way
             continue;
         }
         // A transaction that holds the lock itself waits for the others if none of them is older.
-        let waits = W::waits(ts, oldest) || (own.shared > 0 && W::waits(ts, oldest + 1));
+        let waits = W::waits(ts, oldest) || (own_shared > 0 && W::waits(ts, oldest + 1));
         if !waits {
-            locks.pop();
             return Err(reason.into());
         }
         backoff.wait();
@@ -230,28 +195,23 @@ impl<W: OnConflict, R: RowLayout<Header: RowLock>> Locking<W, R> {
     ) -> Result<Seen, Stop> {
         let ts = inner.ts;
         let lock = (row.header(), Some(row.address));
-        if !acquire::<W, _>(&mut inner.work.log.rows, lock, mode, ts, W::REASON)? {
-            return Ok(Seen::Absent);
-        }
-        // A row that the transaction writes was held exclusive before.
-        let held_before = inner.work.log.rows.last().is_some_and(|held| held.mode == Mode::Merged);
-        if held_before && let Some(own) = inner.work.writes.find(row.address) {
-            return Ok(Seen::Own(own));
+        let granted = acquire::<W, _>(&mut inner.work.log.rows, lock, mode, ts, W::REASON)?;
+        match granted {
+            Granted::Absent => return Ok(Seen::Absent),
+            // A row that the transaction writes was held exclusive before.
+            Granted::Before => {
+                if let Some(own) = inner.work.writes.find(row.address) {
+                    return Ok(Seen::Own(own));
+                }
+            }
+            Granted::Now => {}
         }
         row.copy_to(image);
-        if mode == Mode::Shared && canary::planted(canary::Canary::LockReleasedEarly) {
+        let is_new = mode == Mode::Shared && granted == Granted::Now;
+        if is_new && canary::planted(canary::Canary::LockReleasedEarly) {
             unlock_last(inner);
         }
         Ok(Seen::Present(0))
-    }
-
-    /// Whether other transactions hold a lock: the least timestamp of its holders, or a smaller
-    /// one.
-    fn others<L: RowLock>(locks: &[Held<L>], lock: &L) -> Option<u64> {
-        let state = lock.peek();
-        let holds = state.holds();
-        let mine = holds == 0 || holds == Own::of(locks, NonNull::from(lock)).holds();
-        (!mine).then_some(state.oldest())
     }
 
     /// The first entry of `index` above a bound, without those whose removal is late: nobody locks
@@ -300,7 +260,7 @@ impl<W: OnConflict, R: RowLayout<Header: RowLock>> Locking<W, R> {
             if let Some(next) = next {
                 let (lock, ts) = ((next.header(), Some(next.address)), inner.ts);
                 let rows = &mut inner.work.log.rows;
-                if !acquire::<W, _>(rows, lock, Mode::Shared, ts, W::REASON)? {
+                if acquire::<W, _>(rows, lock, Mode::Shared, ts, W::REASON)? == Granted::Absent {
                     backoff.wait(); // its entry is about to leave the index
                     continue;
                 }
@@ -345,8 +305,8 @@ impl<W: OnConflict, R: RowLayout<Header: RowLock>> Policy for Locking<W, R> {
 
     fn made(inner: &mut Inner<'_, Self>, row: RowRef<R>) -> Result<u64, Stop> {
         let rows = &mut inner.work.log.rows;
-        let (lock, address) = (NonNull::from(row.header()), Some(row.address));
-        push(rows, Held { lock, mode: Mode::Exclusive, row: address })?;
+        rows.reserve()?;
+        rows.push(NonNull::from(row.header()), Some(row.address), Mode::Exclusive);
         Ok(0)
     }
 
@@ -414,8 +374,8 @@ impl<W: OnConflict, R: RowLayout<Header: RowLock>> Policy for Locking<W, R> {
             let others = match Self::next(inner, index, Bound::Excluded(key)) {
                 // The transaction holds the lock of each row that it writes.
                 Some(next) if inner.work.writes.find(next.address).is_some() => None,
-                Some(next) => Self::others(&inner.work.log.rows, next.header()),
-                None => Self::others(&inner.work.log.keys, &index.core().end),
+                Some(next) => inner.work.log.rows.others(next.header()),
+                None => inner.work.log.keys.others(&index.core().end),
             };
             match others {
                 None => return Ok(()),
@@ -469,7 +429,7 @@ fn unlock<W: OnConflict, R: RowLayout<Header: RowLock>>(
     is_absent: impl Fn(WriteKind) -> bool,
 ) {
     let work = &mut *inner.work;
-    for held in work.log.rows.drain(..) {
+    for held in work.log.rows.drain() {
         // SAFETY: R2: the row was read under the transaction's guard, which is still held.
         let lock = unsafe { held.lock.as_ref() };
         let write = match held.row {
@@ -479,7 +439,7 @@ fn unlock<W: OnConflict, R: RowLayout<Header: RowLock>>(
         let absent = write.is_some_and(|at| is_absent(work.writes.all()[at].kind));
         release(lock, held.mode, absent);
     }
-    for held in work.log.keys.drain(..) {
+    for held in work.log.keys.drain() {
         // SAFETY: the store owns the table of key locks and the indexes (T1).
         release(unsafe { held.lock.as_ref() }, held.mode, false);
     }
@@ -495,8 +455,7 @@ fn release<L: RowLock>(lock: &L, mode: Mode, absent: bool) {
 
 /// A planted mistake: the last lock is released while the transaction goes on.
 fn unlock_last<W: OnConflict, R: RowLayout<Header: RowLock>>(inner: &mut Inner<'_, Locking<W, R>>) {
-    let last = inner.work.log.rows.pop();
-    if let Some(held) = last.filter(|held| held.mode == Mode::Shared) {
+    if let Some(held) = inner.work.log.rows.pop() {
         // SAFETY: R2: the row was read under the transaction's guard, which is still held.
         release(unsafe { held.lock.as_ref() }, held.mode, false);
     }

@@ -8,6 +8,7 @@
 //!
 //! All of them are strictly serializable, scans and lookups of absent keys included.
 
+mod held;
 mod locking;
 mod optimistic;
 

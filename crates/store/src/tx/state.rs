@@ -151,10 +151,9 @@ impl<P: Policy> Writes<P> {
         if at < self.list.capacity() && at < FEW {
             return Ok(());
         }
-        let requested = (at + 1) * size_of::<Write<P>>();
-        let failed = |_| AllocError::System { requested };
-        self.list.try_reserve(1).map_err(failed)?;
-        self.by_row.try_reserve(FEW + 1).map_err(failed)
+        reserve(&mut self.list)?;
+        let requested = (at + 1) * size_of::<(Address, u32)>();
+        self.by_row.try_reserve(FEW + 1).map_err(|_| AllocError::System { requested })
     }
 
     /// Adds a write, for which there is room. Returns its number.
@@ -202,17 +201,28 @@ impl<P: Policy> Writes<P> {
 /// Appends to a list, or reports that there is no memory.
 #[inline]
 pub(crate) fn push<T>(list: &mut Vec<T>, element: T) -> Result<(), AllocError> {
-    if list.len() == list.capacity() {
-        grow(list)?;
-    }
+    reserve(list)?;
     list.push(element);
     Ok(())
 }
 
+/// Makes room for one more element of a list, or reports that there is no memory.
+#[inline(always)]
+pub(crate) fn reserve<T>(list: &mut Vec<T>) -> Result<(), AllocError> {
+    if list.len() == list.capacity() { grow(list) } else { Ok(()) }
+}
+
+/// A list of more elements does not grow: they have numbers of 32 bits, and growing doubles a list.
+const MOST: usize = 1 << 31;
+
 #[cold]
 fn grow<T>(list: &mut Vec<T>) -> Result<(), AllocError> {
-    let requested = (list.len() + 1) * size_of::<T>();
-    list.try_reserve(1).map_err(|_| AllocError::System { requested })
+    let requested = list.len().saturating_add(1).saturating_mul(size_of::<T>());
+    let failed = AllocError::System { requested };
+    if list.len() >= MOST {
+        return Err(failed);
+    }
+    list.try_reserve(1).map_err(|_| failed)
 }
 
 /// Words in the arena of a transaction as a slice.
