@@ -227,6 +227,12 @@ impl<'s, P: Policy> Tx<'s, P> {
         Ok(found.map(|found| row(core, found.image)))
     }
 
+    /// A place in the arena for the columns of a row.
+    fn new_image(&self, store: u64, words: usize) -> Result<NonNull<u64>, Error> {
+        let mut inner = self.enter(store)?;
+        inner.work.arena.alloc(words).map_err(|error| failed(&mut inner, error.into()))
+    }
+
     /// Inserts a row that `fill` fills. Fails with [`Error::Unique`] if a unique index has a row
     /// with the same key.
     ///
@@ -238,10 +244,7 @@ impl<'s, P: Policy> Tx<'s, P> {
     ) -> Result<(), E> {
         let core = &*table.core;
         let words = core.places.words;
-        let image = {
-            let mut inner = self.enter(core.store)?;
-            inner.work.arena.alloc(words).map_err(Error::from)?
-        };
+        let image = self.new_image(core.store, words)?;
         // SAFETY: the arena has just returned these words, and nobody else uses them.
         let columns = unsafe { columns_mut(image, words) };
         columns.fill(0);
@@ -266,10 +269,7 @@ impl<'s, P: Policy> Tx<'s, P> {
         let words = core.words;
         let found = self.with_form::<K, _>(&key, |form| self.find_to_write(index, form))?;
         let Some(found) = found else { return Ok(false) };
-        let image = {
-            let mut inner = self.enter(table.store)?;
-            inner.work.arena.alloc(words).map_err(Error::from)?
-        };
+        let image = self.new_image(table.store, words)?;
         // SAFETY: the arena has just returned these words, and nobody else uses them.
         let columns = unsafe { columns_mut(image, words) };
         // SAFETY: the arena has the image, which nobody writes.
@@ -483,7 +483,10 @@ fn prefix_bounds(
     let high = match prefix.iter().rposition(|&byte| byte < 0xFF) {
         None => Bound::Unbounded,
         Some(at) => {
-            let mut next = prefix[..=at].to_vec();
+            let failed = |_| silvics::AllocError::System { requested: at + 1 };
+            let mut next = Vec::new();
+            next.try_reserve_exact(at + 1).map_err(failed)?;
+            next.extend_from_slice(&prefix[..=at]);
             next[at] += 1;
             Bound::Excluded(inner.work.arena.key(KeyRef::Bytes(&next))?)
         }
