@@ -6,12 +6,16 @@ use super::state::{IndexPtr, Inner, push};
 use crate::index::{Bounds, ErasedIndex};
 use crate::key::KeyRef;
 use crate::policy::{Policy, Scanned, Stop};
-use crate::rows::{Address, RowRef};
+use crate::rows::Address;
 use std::ops::Bound;
 use std::ptr::NonNull;
 
 /// The walks over a part whose rows come or go, before the transaction is aborted.
 const TRIES: usize = 64;
+
+/// The cache lines of rows that a scan fetches ahead of the row that it copies: a part of a core's
+/// first cache, so that they are still there when their turn comes.
+const AHEAD: usize = 64;
 
 impl<P: Policy> Inner<'_, P> {
     /// Scans up to `most` entries of a range, into `images`. Returns the key of the last entry,
@@ -58,12 +62,14 @@ impl<P: Policy> Inner<'_, P> {
         let bounds: Bounds<'_> = unsafe { (range.0.map(|k| k.get()), range.1.map(|k| k.get())) };
         let work = &mut *self.work;
         work.segment.clear();
+        let (words, ahead) = (index.core().words, Self::ahead(index.core().words));
         let mut failed = None;
         index.walk(bounds, descending, &self.guard, &mut |key: KeyRef<'_>, word| {
             // SAFETY: R1: the word is one of an index.
             let address = unsafe { Address::of(word) };
-            // SAFETY: R2: it was read under the guard.
-            unsafe { RowRef::<P::Rows>::new(address, index.core().words) }.prefetch();
+            if work.segment.len() < ahead {
+                Self::prefetch(word, words);
+            }
             let stored = work.arena.key(key);
             let pushed = stored.and_then(|key| push(&mut work.segment, (key, address)));
             if let Err(error) = pushed {
@@ -79,6 +85,11 @@ impl<P: Policy> Inner<'_, P> {
         }
     }
 
+    /// The rows of `words` words that a scan fetches ahead.
+    fn ahead(words: usize) -> usize {
+        (AHEAD / (words * 8).div_ceil(64).max(1)).max(2)
+    }
+
     /// Reads the rows of the segment. Returns false if a row is not there, unless `is_patient`.
     fn read_segment(
         &mut self,
@@ -87,7 +98,11 @@ impl<P: Policy> Inner<'_, P> {
         images: &mut Vec<NonNull<u64>>,
     ) -> Result<bool, Stop> {
         let core = index.core();
+        let ahead = Self::ahead(core.words);
         for at in 0..self.work.segment.len() {
+            if let Some((_, later)) = self.work.segment.get(at + ahead) {
+                Self::prefetch(later.word(), core.words);
+            }
             let (key, row) = self.work.segment[at];
             // SAFETY: the arena is cleared after the transaction.
             let key = unsafe { key.get() };
