@@ -23,7 +23,7 @@ pub(super) struct Held<L> {
     /// The row of the lock, if it is that of a row.
     pub(super) row: Option<Address>,
     pub(super) mode: Mode,
-    /// The one before it of the same lock.
+    /// The number of the request before it for the same lock, if the hash table has both.
     before: u32,
 }
 
@@ -51,7 +51,7 @@ impl Own {
     }
 }
 
-/// From this number of locks on, a transaction finds its own by a hash table.
+/// With more locks than this, a transaction finds its own by a hash table.
 const FEW: usize = 16;
 
 /// The locks of one kind that a transaction holds, in the order in which they were granted. A lock

@@ -1,9 +1,9 @@
 //! The entries that a transaction has placed in indexes.
 //!
-//! They are in the order in which they were placed. Each is in the list of its row's write, and
-//! one that takes over a key is in a list of the row that gives the key up, too. A row has at most
-//! one entry in each index, so the entries of a row are found in time that does not depend on the
-//! size of the transaction.
+//! They are in the order in which they were placed. Each is in the list of its row's write, and one
+//! that takes over a key is in a list of the row that gives the key up, too. A row has one entry in
+//! each index, and a second one while it moves, so the entries of a row are found in time that does
+//! not depend on the size of the transaction.
 
 use super::arena::Stored;
 use super::state::{IndexPtr, Workspace, push};
