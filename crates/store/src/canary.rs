@@ -21,10 +21,13 @@ pub enum Canary {
     IndexNotUpdated,
     /// A transaction that is aborted leaves the entries that it has placed.
     EntryLeft,
+    /// A row takes over an entry that another transaction has placed and may remove. `crowd.rs`
+    /// finds it.
+    EntryStolen,
 }
 
 impl Canary {
-    /// All mistakes.
+    /// The mistakes that the checker of transactions finds.
     pub const ALL: [Self; 7] = [
         Self::LockReleasedEarly,
         Self::NextKeyIgnored,
@@ -45,6 +48,7 @@ impl Canary {
             Self::LostUpdate => "lost-update",
             Self::IndexNotUpdated => "index-not-updated",
             Self::EntryLeft => "entry-left",
+            Self::EntryStolen => "entry-stolen",
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The errors of the store.
 
+use crate::policy::Stop;
 use silvics::AllocError;
 use std::fmt;
 
@@ -39,6 +40,9 @@ pub enum Error {
     Alloc(AllocError),
     /// The table, the index or the column belongs to another table or store.
     Foreign,
+    /// An earlier call of the transaction has panicked, in code of a heap or an index, and may have
+    /// done a part of its work. All further calls fail in the same way, and everything is undone.
+    Unwound,
     /// The transaction called itself: a closure that fills or changes a row used the transaction
     /// that had called it.
     Nested,
@@ -286,6 +290,10 @@ impl fmt::Display for Error {
             Self::Foreign => {
                 f.write_str("the handle or column belongs to another table or another store")
             }
+            Self::Unwound => f.write_str(
+                "an earlier call of the transaction has panicked, so it cannot go on: begin \
+                 another one",
+            ),
             Self::Nested => f.write_str(
                 "a closure that fills or changes a row used the transaction that called it",
             ),
@@ -297,6 +305,16 @@ impl std::error::Error for Conflict {}
 impl std::error::Error for ValueError {}
 impl std::error::Error for SchemaError {}
 impl std::error::Error for Error {}
+
+impl From<Stop> for Error {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Conflict(conflict) => Self::Aborted(conflict),
+            Stop::Alloc(error) => Self::Alloc(error),
+            Stop::Unwound => Self::Unwound,
+        }
+    }
+}
 
 impl From<Conflict> for Error {
     fn from(conflict: Conflict) -> Self {

@@ -6,8 +6,9 @@
 //! place.
 //!
 //! # Invariant
-//! * D1: a row is not retired while an entry in the list leads to it. The owner of an entry is not
-//!   retired, either: see [`StoreCore::repairs`].
+//! * D1: a row is not retired while an entry in the list leads to it. A transaction that has such
+//!   an entry in a list of its own holds the lock of the row until the entry is removed, or is in
+//!   this list again. The owner of an entry is not retired, either: see [`StoreCore::repairs`].
 
 use crate::canary;
 use crate::error::Conflict;
@@ -43,6 +44,10 @@ struct Entry {
 }
 
 impl Entry {
+    fn is_of(&self, index: IndexPtr, key: KeyRef<'_>, row: Address) -> bool {
+        self.row == row && self.index.is(index) && self.key.get() == key
+    }
+
     /// Removes or changes the entry. Returns false if there is no memory.
     fn settle(&self, guard: &Guard) -> bool {
         // SAFETY: T1.
@@ -153,14 +158,17 @@ impl<P: Policy> StoreCore<P> {
             return false;
         }
         let index = IndexPtr::of(index);
-        let is_this = |of: &Entry| of.row == row && of.index.is(index) && of.key.get() == key;
-        self.postponed.entries.lock().iter().any(is_this)
+        self.postponed.entries.lock().iter().any(|of| of.is_of(index, key, row))
     }
 
-    /// Keeps an entry whose removal was postponed. Returns false if there is none.
+    /// Takes an entry whose removal was postponed off the list: the caller keeps or removes it, and
+    /// it holds the row (D1). Returns false if there is none.
     pub(crate) fn keep_postponed(&self, index: IndexPtr, key: KeyRef<'_>, row: Address) -> bool {
+        if !self.postponed.any.load(Ordering::Relaxed) {
+            return false;
+        }
         let mut entries = self.postponed.entries.lock();
-        let is_this = |of: &Entry| of.row == row && of.index.is(index) && of.key.get() == key;
+        let is_this = |of: &Entry| of.is_of(index, key, row) && of.owner.is_none();
         let found = entries.iter().position(is_this);
         found.map(|at| entries.swap_remove(at)).is_some()
     }

@@ -285,7 +285,7 @@ impl<P: Policy> Store<P> {
             let tx = self.begin_at(age);
             age = Some(tx.age());
             let failed = match body(&tx) {
-                Ok(value) if !tx.is_doomed() => match tx.end(Inner::commit) {
+                Ok(value) => match tx.end(Inner::commit) {
                     Ok(()) => return Ok(value),
                     Err(Error::Aborted(_)) => None,
                     Err(error) => Some(error.into()),
@@ -446,7 +446,7 @@ impl<P: Policy> StoreCore<P> {
 
     /// Keeps the memory of a transaction for the thread's next one.
     pub(crate) fn give_back(&self, work: Box<Workspace<P>>) {
-        let Some(own) = self.own() else { return };
+        let Some(own) = self.own().filter(|_| work.is_kept()) else { return };
         own.work.with_mut(|kept| {
             // SAFETY: the cells are this thread's; the borrow ends here.
             unsafe { &mut *kept }.get_or_insert(work);

@@ -145,6 +145,32 @@ fn scans_see_keys_that_are_taken_over<P: Policy>() {
     assert_eq!(tx.scan(&orders.by_mark, ..).rows().unwrap().len(), 1);
 }
 
+/// A transaction deletes a row and gives its place in an index to another one. It found an entry
+/// there that a second transaction had placed for the deleted row, and removed when it was aborted.
+/// By the commit the key was that of a third, committed row, whose entry was overwritten.
+fn an_entry_of_another_transaction_is_taken_over<P: Policy>() {
+    let orders = orders::<P>(&[1]);
+    let (tx, second) = (orders.store.begin(), orders.store.begin());
+    let deleted = tx.delete(&orders.by_number, 1);
+    let moved = second.update(&orders.by_number, 1, |row| row.set(orders.mark, 1002));
+    let added = orders.add(&tx, 2);
+    drop(second);
+    let third = orders.store.begin();
+    let mut inserted = third.insert(&orders.table, |row| {
+        row.set(orders.number, 3)?;
+        row.set(orders.mark, 1002)
+    });
+    inserted = inserted.and_then(|()| third.commit());
+    let committed = added.clone().and_then(|()| tx.commit());
+    let what = format!("{deleted:?} {moved:?} {added:?} {inserted:?} {committed:?}");
+    assert!(inserted.is_ok() != committed.is_ok(), "one of the two has the key: {what}");
+    let tx = orders.store.begin();
+    let found = tx.get(&orders.by_mark, 1002).unwrap().map(|row| row.get(orders.number).unwrap());
+    assert_eq!(found, Some(if committed.is_ok() { 2 } else { 3 }), "{what}");
+    let all = tx.scan(&orders.by_mark, ..).rows().unwrap();
+    assert_eq!(all.len(), orders.numbers(&tx, 0, 9).unwrap().len(), "{what}");
+}
+
 /// A key whose conversion uses the transaction: it deletes the row that is about to be updated.
 struct Evil<'a, 's, P: Policy>(&'a Orders<P>, &'a Tx<'s, P>);
 
@@ -242,6 +268,6 @@ macro_rules! policies {
 
 policies! {
     one_key_twice a_deleted_row_gets_a_key a_gap_outlives_its_row
-    a_large_transaction_meets_its_own_rows
+    a_large_transaction_meets_its_own_rows an_entry_of_another_transaction_is_taken_over
     scans_see_keys_that_are_taken_over keys_cannot_use_the_transaction one_row_is_read_often
 }

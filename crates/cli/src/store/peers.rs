@@ -111,7 +111,8 @@ fn walk_btree(
 }
 
 // SAFETY: S1 to S4 are the contracts of the maps, each of which is linearizable; S5: no method
-// calls the store.
+// calls the store. S6: nothing unwinds: the keys are numbers, and a failed allocation ends the
+// process.
 unsafe impl Search for Peer {
     type Form = u64;
 

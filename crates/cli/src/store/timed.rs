@@ -124,7 +124,7 @@ fn timed<T>(call: impl FnOnce() -> T) -> T {
     result
 }
 
-// SAFETY: each call is that of the inner index, which keeps S1 to S5.
+// SAFETY: each call is that of the inner index, which keeps S1 to S6.
 unsafe impl<I: Search> Search for Timed<I> {
     type Form = I::Form;
 

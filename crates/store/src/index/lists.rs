@@ -100,6 +100,7 @@ impl<I: Search> Lists<I> {
 // SAFETY: S1 to S3 are those of the inner index: under the latch of a key, its cell has the word
 // that was inserted for it. A scan takes the latch of each key that it visits, and looks the key up
 // again; so it visits each key that is present all the time (S4). S5: no code here calls the store.
+// S6: a latch is released when a call unwinds, and a cell is not freed then.
 unsafe impl<I: Search> Search for Lists<I> {
     type Form = I::Form;
 

@@ -234,7 +234,7 @@ impl<F: InTable + ?Sized> Named<F> {
     }
 }
 
-// SAFETY: the index is one of silvics, since only `of` makes this type. So S1 to S5 hold as for
+// SAFETY: the index is one of silvics, since only `of` makes this type. So S1 to S6 hold as for
 // `Scans`.
 unsafe impl<F: InTable + ?Sized> Search for Named<F> {
     type Form = F;

@@ -78,6 +78,11 @@ impl<L> Locks<L> {
         reserve(&mut self.list)
     }
 
+    /// The number of locks for which there is room.
+    pub(super) fn room(&self) -> usize {
+        self.list.capacity()
+    }
+
     /// Adds a lock that was granted. There is room.
     #[inline(always)]
     pub(super) fn push(&mut self, lock: NonNull<L>, row: Option<Address>, mode: Mode) {
@@ -188,5 +193,24 @@ mod tests {
             let all = locks.list.len();
             assert_eq!((locks.drain().count(), locks.own(lock(1)).holds()), (all, 0));
         }
+    }
+
+    /// Some requests are in the hash table and others are not, and the last one is taken back.
+    #[test]
+    fn requests_behind_the_hash_table_count() {
+        let places = [0_u8; 2 * FEW];
+        let lock = |n: usize| NonNull::from(&places[n]);
+        let mut locks = Locks::<u8>::default();
+        let add = |locks: &mut Locks<u8>, n, mode| {
+            locks.reserve().unwrap();
+            locks.push(lock(n), None, mode);
+        };
+        (0..2 * FEW).for_each(|n| add(&mut locks, n, Mode::Shared));
+        assert_eq!((locks.own(lock(1)).shared, locks.indexed), (1, 2 * FEW));
+        add(&mut locks, 1, Mode::Shared);
+        add(&mut locks, 2, Mode::Exclusive);
+        assert_eq!(locks.pop().map(|held| held.lock), Some(lock(2)));
+        assert_eq!((locks.own(lock(1)).shared, locks.own(lock(2)).exclusive), (2, false));
+        assert!(locks.room() > 2 * FEW);
     }
 }

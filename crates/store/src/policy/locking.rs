@@ -299,6 +299,10 @@ impl<W: OnConflict, R: RowLayout<Header: RowLock>> Policy for Locking<W, R> {
         W::NAME.into()
     }
 
+    fn room(log: &Self::Log) -> usize {
+        log.rows.room() + log.keys.room()
+    }
+
     fn new_header(ts: u64) -> R::Header {
         R::Header::held_absent(ts)
     }

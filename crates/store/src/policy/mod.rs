@@ -48,6 +48,8 @@ pub enum Stop {
     Conflict(Conflict),
     /// There is no memory.
     Alloc(AllocError),
+    /// A call of the transaction has unwound, and may have done a part of its work.
+    Unwound,
 }
 
 impl From<Conflict> for Stop {
@@ -85,6 +87,10 @@ pub trait Policy: private::Sealed + Sized + Send + Sync + 'static {
     /// Whether a scan repeats its walk if it finds an entry without its row.
     #[doc(hidden)]
     const WAITS_FOR_ROWS: bool;
+
+    /// The number of elements for which the lists of a log have room.
+    #[doc(hidden)]
+    fn room(log: &Self::Log) -> usize;
 
     /// The header of a row that this transaction makes: nobody else can use the row before the
     /// commit.

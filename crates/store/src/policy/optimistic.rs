@@ -155,6 +155,11 @@ impl Policy for Optimistic {
         "optimistic".into()
     }
 
+    fn room(log: &OptimisticLog) -> usize {
+        let (reads, misses) = (log.reads.capacity(), log.misses.capacity());
+        reads + misses + log.ranges.capacity() + log.rows.capacity()
+    }
+
     fn new_header(_ts: u64) -> Version {
         Version(AtomicU64::new(LOCKED | ABSENT))
     }

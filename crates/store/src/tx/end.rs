@@ -16,7 +16,7 @@ impl<P: Policy> Inner<'_, P> {
     /// Commits. If it fails, the transaction is aborted, and the database is as if it had not been.
     pub(crate) fn commit(&mut self) -> Result<(), Stop> {
         let done = match self.doomed {
-            Some(conflict) => Err(conflict.into()),
+            Some(stop) => Err(stop),
             None => self.try_commit(),
         };
         match done {
@@ -44,7 +44,7 @@ impl<P: Policy> Inner<'_, P> {
         for at in 0..self.work.writes.all().len() {
             self.apply(at);
         }
-        self.remove_stuck();
+        self.remove_stuck(|_| true);
         P::publish(self);
         self.retire(|kind| matches!(kind, WriteKind::Delete | WriteKind::Void));
         self.clear();
@@ -144,7 +144,7 @@ impl<P: Policy> Inner<'_, P> {
     /// Undoes everything, and counts the conflict, if there was one.
     #[allow(clippy::unnecessary_wraps)] // as `commit`
     pub(crate) fn abort_counted(&mut self) -> Result<(), Stop> {
-        if let Some(conflict) = self.doomed {
+        if let Some(Stop::Conflict(conflict)) = self.doomed {
             self.store.count_abort(conflict);
         }
         self.abort();
@@ -155,7 +155,7 @@ impl<P: Policy> Inner<'_, P> {
     pub(crate) fn abort(&mut self) {
         if !canary::planted(canary::Canary::EntryLeft) {
             self.unplace_from(0);
-            self.remove_stuck();
+            self.remove_stuck(|_| true);
         }
         P::release(self);
         self.retire(|kind| matches!(kind, WriteKind::Insert | WriteKind::Void));
@@ -191,7 +191,7 @@ impl<P: Policy> Inner<'_, P> {
     }
 
     /// Remembers that the transaction cannot go on.
-    pub(crate) fn doom(&mut self, conflict: Conflict) {
-        self.doomed.get_or_insert(conflict);
+    pub(crate) fn doom(&mut self, why: Stop) {
+        self.doomed.get_or_insert(why);
     }
 }

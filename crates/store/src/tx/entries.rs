@@ -60,14 +60,14 @@ impl<P: Policy> Workspace<P> {
         Ok(())
     }
 
-    /// The last entry takes its key over from a row that this transaction writes.
-    pub(crate) fn take_over_last(&mut self, displaced: Address) {
+    /// The last entry takes its key over from the row of write `at`.
+    pub(crate) fn take_over_last(&mut self, at: usize) {
         let number = self.placed.len() - 1;
-        let Some(at) = self.writes.find(displaced) else { return };
-        let head = &mut self.writes.all_mut()[at].entries[TAKERS];
+        let displaced = &mut self.writes.all_mut()[at];
         let entry = &mut self.placed[number];
-        (entry.takes_over, entry.next[TAKERS]) = (Some(displaced), *head);
-        *head = number as u32;
+        entry.takes_over = Some(displaced.row.address);
+        entry.next[TAKERS] = displaced.entries[TAKERS];
+        displaced.entries[TAKERS] = number as u32;
     }
 
     /// Takes an entry off all lists. The last entry of the transaction is one that is still there.

@@ -26,6 +26,8 @@ mod scan;
 pub(crate) mod state;
 mod write;
 
+pub use scan::Scan;
+
 use crate::error::{Conflict, Error};
 use crate::index::{ErasedIndex, IndexCore, Scannable, Search};
 use crate::key::{KeyForm, KeyRef, RowKey};
@@ -41,7 +43,7 @@ use state::{Inner, bytes};
 use std::cell::{Cell, RefCell, RefMut};
 use std::fmt;
 use std::mem::ManuallyDrop;
-use std::ops::{Bound, ControlFlow};
+use std::ops::Bound;
 use std::ptr::NonNull;
 use write::Fail;
 
@@ -89,10 +91,6 @@ impl Drop for Busy<'_> {
     }
 }
 
-/// The entries that a scan reads at first, and at most, at a time.
-const FIRST: usize = 16;
-const MOST: usize = 256;
-
 /// The keys of a batch of lookups.
 const BATCH: usize = 32;
 
@@ -126,13 +124,19 @@ impl<'s, P: Policy> Tx<'s, P> {
     /// The state, for a handle of the store with this number, while the transaction is busy.
     #[inline(always)]
     fn enter_busy(&self, store: u64) -> Result<RefMut<'_, Inner<'s, P>>, Error> {
-        let mut inner = self.inner.try_borrow_mut().map_err(|_| Error::Nested)?;
-        match inner.doomed {
-            Some(conflict) => Err(conflict.into()),
-            None if inner.store.number != store => Err(Error::Foreign),
-            None if inner.store.repairs() != inner.repairs => Err(repaired(&mut inner)),
-            None => Ok(inner),
+        let inner = self.inner.try_borrow_mut().map_err(|_| Error::Nested)?;
+        if inner.doomed.is_none() && inner.store.number != store {
+            return Err(Error::Foreign);
         }
+        usable(inner)
+    }
+
+    /// The state, for a scan whose index was checked when it was made.
+    fn enter_scan(&self) -> Result<RefMut<'_, Inner<'s, P>>, Error> {
+        if self.busy.get() {
+            return Err(Error::Nested);
+        }
+        usable(self.inner.try_borrow_mut().map_err(|_| Error::Nested)?)
     }
 
     /// Returns the row with a key of a unique index, or `None` if there is none.
@@ -250,7 +254,7 @@ impl<'s, P: Policy> Tx<'s, P> {
         columns.fill(0);
         self.filled(core.serial, columns, fill)?;
         let mut inner = self.enter(core.store)?;
-        let done = inner.insert(core, image);
+        let done = whole(&mut inner, |inner| inner.insert(core, image));
         Ok(done.map_err(|fail| refused(&mut inner, fail))?)
     }
 
@@ -279,7 +283,7 @@ impl<'s, P: Policy> Tx<'s, P> {
         if !table.same_primary(found.image, image) {
             return Err(Error::PrimaryKey { table: table.name.clone() }.into());
         }
-        let done = inner.update(table, found, image);
+        let done = whole(&mut inner, |inner| inner.update(table, found, image));
         done.map_err(|fail| refused(&mut inner, fail))?;
         Ok(true)
     }
@@ -293,7 +297,7 @@ impl<'s, P: Policy> Tx<'s, P> {
         let found = self.with_form::<K, _>(&key, |form| self.find_to_write(index, form))?;
         let Some(found) = found else { return Ok(false) };
         let mut inner = self.enter(index.table.store)?;
-        let done = inner.delete(&index.table, found);
+        let done = whole(&mut inner, |inner| inner.delete(&index.table, found));
         done.map_err(|fail| refused(&mut inner, fail))?;
         Ok(true)
     }
@@ -375,20 +379,15 @@ impl<'s, P: Policy> Tx<'s, P> {
         done.map_err(|stop| failed(&mut inner, stop))
     }
 
-    /// Whether the transaction cannot go on.
-    pub(crate) fn is_doomed(&self) -> bool {
-        self.inner.try_borrow().is_ok_and(|inner| inner.doomed.is_some())
-    }
-
     /// Whether something that the transaction has read is not true any more, so that it is doomed.
     pub(crate) fn is_outdated(&self) -> bool {
         let Ok(mut inner) = self.inner.try_borrow_mut() else { return false };
         if inner.doomed.is_none()
             && let Err(conflict) = P::recheck(&inner)
         {
-            inner.doom(conflict);
+            inner.doom(conflict.into());
         }
-        inner.doomed.is_some()
+        matches!(inner.doomed, Some(Stop::Conflict(_)))
     }
 
     /// Whether an allocation has failed in the transaction.
@@ -417,6 +416,36 @@ impl<P: Policy> Drop for Tx<'_, P> {
     }
 }
 
+/// The state of a transaction, if it can go on.
+#[inline(always)]
+fn usable<'t, 's, P: Policy>(
+    mut inner: RefMut<'t, Inner<'s, P>>,
+) -> Result<RefMut<'t, Inner<'s, P>>, Error> {
+    match inner.doomed {
+        Some(stop) => Err(stop.into()),
+        None if inner.store.repairs() != inner.repairs => Err(repaired(&mut inner)),
+        None => Ok(inner),
+    }
+}
+
+/// Makes a call that writes. If it unwinds, the transaction cannot go on: the call may have placed
+/// some of a row's entries.
+fn whole<'s, P: Policy, T>(
+    inner: &mut Inner<'s, P>,
+    call: impl FnOnce(&mut Inner<'s, P>) -> T,
+) -> T {
+    struct Dooms<'a, 's, P: Policy>(&'a mut Inner<'s, P>);
+    impl<P: Policy> Drop for Dooms<'_, '_, P> {
+        fn drop(&mut self) {
+            self.0.doom(Stop::Unwound);
+        }
+    }
+    let dooms = Dooms(inner);
+    let result = call(dooms.0);
+    std::mem::forget(dooms);
+    result
+}
+
 /// The columns of an image.
 ///
 /// # Safety
@@ -433,19 +462,14 @@ fn row<'t>(index: &IndexCore, image: NonNull<u64>) -> Row<'t> {
     Row { table: index.table, bytes: unsafe { bytes(image, index.words) } }
 }
 
-/// Remembers a conflict, and returns the error.
+/// Remembers why a call failed, and returns the error.
 #[cold]
 fn failed<P: Policy>(inner: &mut Inner<'_, P>, stop: Stop) -> Error {
     match stop {
-        Stop::Conflict(conflict) => {
-            inner.doom(conflict);
-            conflict.into()
-        }
-        Stop::Alloc(error) => {
-            inner.starve();
-            error.into()
-        }
+        Stop::Conflict(_) | Stop::Unwound => inner.doom(stop),
+        Stop::Alloc(_) => inner.starve(),
     }
+    stop.into()
 }
 
 /// The error of a transaction during which the store needs repairs, or was repaired.
@@ -454,8 +478,7 @@ fn repaired<P: Policy>(inner: &mut Inner<'_, P>) -> Error {
     if inner.repairs == NEEDS_REPAIRS {
         return silvics::AllocError::System { requested: 0 }.into();
     }
-    inner.doom(Conflict::RangeChanged);
-    Conflict::RangeChanged.into()
+    failed(inner, Conflict::RangeChanged.into())
 }
 
 #[cold]
@@ -492,101 +515,4 @@ fn prefix_bounds(
         }
     };
     Ok((low, high))
-}
-
-/// A scan, made by [`Tx::scan`] or [`Tx::find_all`].
-///
-/// The transaction commits only if no other transaction has changed, inserted or deleted a row of
-/// the part that was scanned. Own writes are visible, if they were made before the scan began.
-#[must_use = "a scan does nothing until its rows are requested"]
-pub struct Scan<'t, 's, P: Policy> {
-    tx: &'t Tx<'s, P>,
-    index: &'t (dyn ErasedIndex + 'static),
-    bounds: Result<(Bound<Stored>, Bound<Stored>), Error>,
-    descending: bool,
-    limit: usize,
-}
-
-impl<P: Policy> fmt::Debug for Scan<'_, '_, P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Scan({})", self.index.core().name)
-    }
-}
-
-impl<'t, P: Policy> Scan<'t, '_, P> {
-    /// Scans in descending order.
-    pub fn descending(mut self) -> Self {
-        self.descending = true;
-        self
-    }
-
-    /// Ends the scan after the given number of rows.
-    pub fn limit(mut self, rows: usize) -> Self {
-        self.limit = rows;
-        self
-    }
-
-    /// Returns the rows.
-    pub fn rows(self) -> Result<Vec<Row<'t>>, Error> {
-        let mut rows = Vec::new();
-        self.for_each(|row| {
-            rows.try_reserve(1).map_err(|_| out_of_memory(&rows))?;
-            rows.push(row);
-            Ok::<_, Error>(ControlFlow::Continue(()))
-        })?;
-        Ok(rows)
-    }
-
-    /// Calls `visit` with each row until it returns [`ControlFlow::Break`]. `visit` may use the
-    /// transaction.
-    pub fn for_each<E: From<Error>>(
-        self,
-        mut visit: impl FnMut(Row<'t>) -> Result<ControlFlow<()>, E>,
-    ) -> Result<(), E> {
-        let core = self.index.core();
-        if !core.scans {
-            return Err(Error::PointsOnly { index: core.name.clone() }.into());
-        }
-        let (mut low, mut high) = self.bounds.clone()?;
-        let (mut left, mut images) = (self.limit, Vec::new());
-        let mut most = if left < MOST { left } else { FIRST };
-        while left > 0 {
-            let next = {
-                let mut inner = self.tx.enter_scan()?;
-                let range = (low, high);
-                let most = most.min(left);
-                let next = inner.scan(self.index, range, self.descending, most, &mut images);
-                next.map_err(|stop| failed(&mut inner, stop))?
-            };
-            for &image in &images {
-                left -= 1;
-                if visit(row(core, image))?.is_break() {
-                    return Ok(());
-                }
-            }
-            let Some(last) = next else { return Ok(()) };
-            *(if self.descending { &mut high } else { &mut low }) = Bound::Excluded(last);
-            most = (most * 2).min(MOST);
-        }
-        Ok(())
-    }
-}
-
-fn out_of_memory<T>(list: &[T]) -> Error {
-    silvics::AllocError::System { requested: size_of_val(list) + size_of::<T>() }.into()
-}
-
-impl<'s, P: Policy> Tx<'s, P> {
-    /// The state, for a scan whose index was checked when it was made.
-    fn enter_scan(&self) -> Result<RefMut<'_, Inner<'s, P>>, Error> {
-        if self.busy.get() {
-            return Err(Error::Nested);
-        }
-        let mut inner = self.inner.try_borrow_mut().map_err(|_| Error::Nested)?;
-        match inner.doomed {
-            Some(conflict) => Err(conflict.into()),
-            None if inner.store.repairs() != inner.repairs => Err(repaired(&mut inner)),
-            None => Ok(inner),
-        }
-    }
 }

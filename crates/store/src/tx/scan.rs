@@ -3,12 +3,20 @@
 use super::arena::Stored;
 use super::read::Opened;
 use super::state::{IndexPtr, Inner, push};
+use super::{Tx, failed, row};
+use crate::error::Error;
 use crate::index::{Bounds, ErasedIndex};
 use crate::key::KeyRef;
 use crate::policy::{Policy, Scanned, Stop};
+use crate::row::Row;
 use crate::rows::Address;
-use std::ops::Bound;
+use std::fmt;
+use std::ops::{Bound, ControlFlow};
 use std::ptr::NonNull;
+
+/// The entries that a scan reads at first, and at most, at a time.
+const FIRST: usize = 16;
+const MOST: usize = 256;
 
 /// The walks over a part whose rows come or go, before the transaction is aborted.
 const TRIES: usize = 64;
@@ -16,6 +24,88 @@ const TRIES: usize = 64;
 /// The cache lines of rows that a scan fetches ahead of the row that it copies: a part of a core's
 /// first cache, so that they are still there when their turn comes.
 const AHEAD: usize = 64;
+
+/// A scan, made by [`Tx::scan`] or [`Tx::find_all`].
+///
+/// The transaction commits only if no other transaction has changed, inserted or deleted a row of
+/// the part that was scanned. Own writes are visible, if they were made before the scan began.
+#[must_use = "a scan does nothing until its rows are requested"]
+pub struct Scan<'t, 's, P: Policy> {
+    pub(super) tx: &'t Tx<'s, P>,
+    pub(super) index: &'t (dyn ErasedIndex + 'static),
+    pub(super) bounds: Result<(Bound<Stored>, Bound<Stored>), Error>,
+    pub(super) descending: bool,
+    pub(super) limit: usize,
+}
+
+impl<P: Policy> fmt::Debug for Scan<'_, '_, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Scan({})", self.index.core().name)
+    }
+}
+
+impl<'t, P: Policy> Scan<'t, '_, P> {
+    /// Scans in descending order.
+    pub fn descending(mut self) -> Self {
+        self.descending = true;
+        self
+    }
+
+    /// Ends the scan after the given number of rows.
+    pub fn limit(mut self, rows: usize) -> Self {
+        self.limit = rows;
+        self
+    }
+
+    /// Returns the rows.
+    pub fn rows(self) -> Result<Vec<Row<'t>>, Error> {
+        let mut rows = Vec::new();
+        self.for_each(|row| {
+            rows.try_reserve(1).map_err(|_| out_of_memory(&rows))?;
+            rows.push(row);
+            Ok::<_, Error>(ControlFlow::Continue(()))
+        })?;
+        Ok(rows)
+    }
+
+    /// Calls `visit` with each row until it returns [`ControlFlow::Break`]. `visit` may use the
+    /// transaction.
+    pub fn for_each<E: From<Error>>(
+        self,
+        mut visit: impl FnMut(Row<'t>) -> Result<ControlFlow<()>, E>,
+    ) -> Result<(), E> {
+        let core = self.index.core();
+        if !core.scans {
+            return Err(Error::PointsOnly { index: core.name.clone() }.into());
+        }
+        let (mut low, mut high) = self.bounds.clone()?;
+        let (mut left, mut images) = (self.limit, Vec::new());
+        let mut most = if left < MOST { left } else { FIRST };
+        while left > 0 {
+            let next = {
+                let mut inner = self.tx.enter_scan()?;
+                let range = (low, high);
+                let most = most.min(left);
+                let next = inner.scan(self.index, range, self.descending, most, &mut images);
+                next.map_err(|stop| failed(&mut inner, stop))?
+            };
+            for &image in &images {
+                left -= 1;
+                if visit(row(core, image))?.is_break() {
+                    return Ok(());
+                }
+            }
+            let Some(last) = next else { return Ok(()) };
+            *(if self.descending { &mut high } else { &mut low }) = Bound::Excluded(last);
+            most = (most * 2).min(MOST);
+        }
+        Ok(())
+    }
+}
+
+fn out_of_memory<T>(list: &[T]) -> Error {
+    silvics::AllocError::System { requested: size_of_val(list) + size_of::<T>() }.into()
+}
 
 impl<P: Policy> Inner<'_, P> {
     /// Scans up to `most` entries of a range, into `images`. Returns the key of the last entry,
@@ -87,7 +177,8 @@ impl<P: Policy> Inner<'_, P> {
 
     /// The rows of `words` words that a scan fetches ahead.
     fn ahead(words: usize) -> usize {
-        (AHEAD / (words * 8).div_ceil(64).max(1)).max(2)
+        let lines = (size_of::<u64>() * (words + 1)).div_ceil(64); // with a header
+        (AHEAD / lines).max(2)
     }
 
     /// Reads the rows of the segment. Returns false if a row is not there, unless `is_patient`.

@@ -3,9 +3,8 @@
 
 use super::arena::{Arena, Stored};
 use super::entries::{Links, Placed};
-use crate::error::Conflict;
 use crate::index::ErasedIndex;
-use crate::policy::Policy;
+use crate::policy::{Policy, Stop};
 use crate::rows::{Address, RowRef};
 use crate::store::StoreCore;
 use crate::table::TableCore;
@@ -94,6 +93,24 @@ impl<P: Policy> Default for Workspace<P> {
     }
 }
 
+/// A workspace whose lists have room for more elements is not kept: a large transaction would leave
+/// its memory to all later ones of its thread.
+const MOST_ROOM: usize = 1 << 16;
+
+impl<P: Policy> Workspace<P> {
+    /// Whether a thread keeps this memory for its next transaction.
+    pub(crate) fn is_kept(&self) -> bool {
+        let lists = [
+            self.writes.list.capacity(),
+            self.placed.capacity(),
+            self.stuck.capacity(),
+            self.segment.capacity(),
+            P::room(&self.log),
+        ];
+        lists.into_iter().sum::<usize>() <= MOST_ROOM
+    }
+}
+
 // SAFETY: the pointers lead to rows and tables, which any thread may use, and into the arena, which
 // moves with them.
 unsafe impl<P: Policy> Send for Workspace<P> {}
@@ -107,14 +124,14 @@ pub struct Inner<'s, P: Policy> {
     /// The transaction's age: smaller is older. Wait-die keeps it when it runs a transaction again.
     pub(crate) ts: u64,
     /// Why the transaction cannot go on, if it cannot.
-    pub(crate) doomed: Option<Conflict>,
+    pub(crate) doomed: Option<Stop>,
     /// Whether an allocation has failed.
     pub(crate) starved: bool,
     /// The state of repairs when the transaction began: see [`StoreCore::repairs`].
     pub(crate) repairs: u64,
 }
 
-/// From this number of writes on, they are found by a hash table.
+/// If there are more writes, they are found by a hash table.
 const FEW: usize = 16;
 
 /// The rows that a transaction writes, found by their addresses.
@@ -244,4 +261,18 @@ pub(crate) unsafe fn words<'a>(start: NonNull<u64>, words: usize) -> &'a [u64] {
 pub(crate) unsafe fn bytes<'a>(start: NonNull<u64>, words: usize) -> &'a [u8] {
     // SAFETY: the caller's promise; each word is eight bytes.
     unsafe { std::slice::from_raw_parts(start.as_ptr().cast(), words * 8) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::Optimistic;
+
+    #[test]
+    fn the_memory_of_a_large_transaction_is_not_kept() {
+        let mut work = Workspace::<Optimistic>::default();
+        assert!(work.is_kept());
+        work.segment.reserve(MOST_ROOM + 1);
+        assert!(!work.is_kept());
+    }
 }

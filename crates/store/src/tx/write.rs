@@ -7,7 +7,7 @@
 use super::arena::Stored;
 use super::entries::{NO_ENTRIES, Placed};
 use super::read::{Found, Opened};
-use super::state::{IndexPtr, Inner, Write, WriteKind, bytes};
+use super::state::{IndexPtr, Inner, Write, WriteKind, bytes, reserve};
 use crate::canary;
 use crate::error::Error;
 use crate::index::{ErasedIndex, IndexCore};
@@ -119,6 +119,8 @@ impl<P: Policy> Inner<'_, P> {
                 let at = self.push_write(table, found, WriteKind::Update, new, mark)?;
                 if let Err(fail) = self.reindex(table, at, found.image, new) {
                     debug_assert_eq!(at + 1, self.work.writes.all().len());
+                    // D1: another transaction may delete the row from now on.
+                    self.remove_stuck(|row| row == found.row.address);
                     P::unhold(self, at);
                     self.work.writes.pop();
                     return Err(fail);
@@ -291,11 +293,23 @@ impl<P: Policy> Inner<'_, P> {
                 Ok(Occupant::GivesUp) => {
                     // SAFETY: R1: the word is one of an index.
                     let displaced = unsafe { Address::of(present) };
-                    if !self.is_taken_over(index, key, displaced) {
-                        self.work.take_over_last(displaced);
-                        return Ok(());
+                    if self.is_taken_over(index, key, displaced) {
+                        return self.is_there(table, index);
                     }
-                    return self.is_there(table, index);
+                    match self.outlasts(index, (key, stored), displaced) {
+                        Ok(Some(at)) => {
+                            self.work.take_over_last(at);
+                            return Ok(());
+                        }
+                        Ok(None) => {
+                            self.store.tidy(&self.guard);
+                            backoff.wait();
+                        }
+                        Err(stop) => {
+                            self.work.drop_last_entry();
+                            return Err(stop.into());
+                        }
+                    }
                 }
                 Ok(Occupant::Leaves) => {
                     self.store.tidy(&self.guard); // the removal of the entry may be postponed
@@ -318,6 +332,38 @@ impl<P: Policy> Inner<'_, P> {
         self.work.drop_last_entry();
         P::recheck(self).map_err(Stop::from)?;
         Err(Fail::Error(unique(table, index.core())))
+    }
+
+    /// The number of the write of a row that gives a key up, if its entry stays until the commit
+    /// and can be replaced then. It does if the row was committed with the key, or if it is one
+    /// whose removal has failed: this transaction keeps it from now on. Any other entry was placed
+    /// by another transaction, which may remove it.
+    fn outlasts(
+        &mut self,
+        index: &(dyn ErasedIndex + 'static),
+        (key, stored): (KeyRef<'_>, Stored),
+        row: Address,
+    ) -> Result<Option<usize>, Stop> {
+        let Some(at) = self.work.writes.find(row) else { return Ok(None) };
+        let write = &self.work.writes.all()[at];
+        let has_key = |old| {
+            // SAFETY: the arena has the image, which nobody writes now.
+            let old = unsafe { bytes(old, write.row.words) };
+            index.core().with_key(old, |of_row| of_row == key)
+        };
+        if write.old.is_some_and(has_key) || canary::planted(canary::Canary::EntryStolen) {
+            return Ok(Some(at));
+        }
+        if self.stuck(index, key, row).is_none() {
+            P::hold(self, at)?; // D1: from now on, no other transaction deletes the row
+            reserve(&mut self.work.stuck)?;
+            if !self.store.keep_postponed(IndexPtr::of(index), key, row) {
+                return Ok(None);
+            }
+            self.work.stuck.push((IndexPtr::of(index), stored, row));
+        }
+        P::placed(self, index, key)?; // the key was absent
+        Ok(Some(at))
     }
 
     /// Whether another row of this transaction takes over a key of a row at the commit.
@@ -381,15 +427,24 @@ impl<P: Policy> Inner<'_, P> {
         key: KeyRef<'_>,
         row: Address,
     ) -> bool {
-        let is_this = |&(of, stuck, to): &(IndexPtr, Stored, Address)| {
-            // SAFETY: the arena is cleared after the transaction.
-            to == row && of.is(IndexPtr::of(index)) && unsafe { stuck.get() } == key
-        };
-        if let Some(at) = self.work.stuck.iter().position(is_this) {
+        if let Some(at) = self.stuck(index, key, row) {
             self.work.stuck.swap_remove(at);
             return true;
         }
         self.store.keep_postponed(IndexPtr::of(index), key, row)
+    }
+
+    /// The number of an entry of this transaction whose removal has failed.
+    fn stuck(
+        &self,
+        index: &(dyn ErasedIndex + 'static),
+        key: KeyRef<'_>,
+        row: Address,
+    ) -> Option<usize> {
+        self.work.stuck.iter().position(|&(of, stuck, to)| {
+            // SAFETY: the arena is cleared after the transaction.
+            to == row && of.is(IndexPtr::of(index)) && unsafe { stuck.get() } == key
+        })
     }
 
     /// Removes an entry, unless another one has its place. Returns false if there is no memory.
@@ -400,9 +455,15 @@ impl<P: Policy> Inner<'_, P> {
             || caught(|| index.remove(key, &self.guard)).is_ok()
     }
 
-    /// Removes the entries whose removal has failed, now or in a later transaction.
-    pub(crate) fn remove_stuck(&mut self) {
-        while let Some((index, key, row)) = self.work.stuck.pop() {
+    /// Removes the entries of some rows whose removal has failed, now or in a later transaction.
+    pub(crate) fn remove_stuck(&mut self, is_due: impl Fn(Address) -> bool) {
+        let mut at = 0;
+        while let Some(&(index, key, row)) = self.work.stuck.get(at) {
+            if !is_due(row) {
+                at += 1;
+                continue;
+            }
+            self.work.stuck.swap_remove(at);
             if !self.try_remove(index, key, row) {
                 // SAFETY: the arena is cleared after the transaction.
                 self.store.postpone(index, unsafe { key.get() }, row, None);

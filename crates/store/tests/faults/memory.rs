@@ -1,61 +1,16 @@
 //! Allocations that fail: in a heap, in the lists of transactions, and at a limit.
 
+use super::heap::{Fault, end, in_heap};
+use super::support::kinds::{STRUCTURES, each_policy, within};
 use super::support::{End, Model, Op, Person, Structures, World};
-use super::{check, each_policy, fill, within};
-use silvics::{Heap, Options};
+use super::{check, fill};
+use silvics::Options;
 use silvics_store::{Error, Policy, StoreOptions};
-use silvics_sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::ptr::NonNull;
-use std::sync::Arc;
-
-/// A heap whose n-th allocation fails, and all later ones if that is asked for.
-#[derive(Debug, Default)]
-struct Refusing {
-    /// The number of the allocation that fails: the next one is 1, and 0 is none.
-    nth: AtomicU64,
-    lasts: AtomicBool,
-    refused: AtomicU64,
-    live: AtomicUsize,
-}
-
-impl Refusing {
-    fn arm(&self, nth: u64, lasts: bool) {
-        self.lasts.store(lasts, Ordering::Relaxed);
-        self.nth.store(nth, Ordering::Relaxed);
-    }
-
-    fn refuses(&self) -> bool {
-        let nth = self.nth.load(Ordering::Relaxed);
-        if nth > 1 || nth == 1 && !self.lasts.load(Ordering::Relaxed) {
-            self.nth.store(nth - 1, Ordering::Relaxed);
-        }
-        self.refused.fetch_add(u64::from(nth == 1), Ordering::Relaxed);
-        nth == 1
-    }
-}
-
-// SAFETY: every allocation is one of the system, with the layout that is asked for, or fails.
-unsafe impl Heap for Refusing {
-    fn alloc(&self, _kind: &'static str, layout: Layout) -> Option<NonNull<u8>> {
-        if self.refuses() {
-            return None;
-        }
-        self.live.fetch_add(layout.size(), Ordering::Relaxed);
-        // SAFETY: the layout is not empty.
-        NonNull::new(unsafe { System.alloc(layout) })
-    }
-
-    unsafe fn free(&self, _kind: &'static str, object: NonNull<u8>, layout: Layout) {
-        self.live.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller's promise: `alloc` returned the object for this layout.
-        unsafe { System.dealloc(object.as_ptr(), layout) };
-    }
-}
 
 /// Transactions that place, move and remove entries in all ways.
-fn scripts() -> Vec<Vec<Op>> {
+pub(super) fn scripts() -> Vec<Vec<Op>> {
     let person = |code| Person { code, town: 1, balance: 33 };
     let whole = || Op::ScanCodes { from: 0, to: 99, descending: false };
     vec![
@@ -101,21 +56,6 @@ fn scripts() -> Vec<Vec<Op>> {
     ]
 }
 
-/// A store whose rows and indexes are in a heap.
-fn in_heap<P: Policy>(structures: Structures) -> (World<P>, Arc<Refusing>) {
-    let heap = Arc::new(Refusing::default());
-    let shared: Arc<dyn Heap> = heap.clone();
-    let indexes = Options { heap: Some(shared.clone()), ..Options::default() };
-    let options = StoreOptions { indexes, indexes_in_heap: true, rows_in_heap: Some(shared) };
-    (World::new(&options, structures).unwrap(), heap)
-}
-
-/// Drops a store, and checks that its heap has got everything back.
-fn end<P: Policy>(world: World<P>, heap: &Refusing) {
-    drop(world);
-    assert_eq!(heap.live.load(Ordering::Relaxed), 0, "bytes are live behind the store");
-}
-
 /// Runs a script while the n-th allocation fails. Returns whether it made that many.
 fn refused<P: Policy>(
     structures: Structures,
@@ -126,10 +66,10 @@ fn refused<P: Policy>(
 ) -> bool {
     let (world, heap) = in_heap::<P>(structures);
     let mut model = fill(&world);
-    heap.arm(nth, lasts);
+    heap.arm(nth, if lasts { Fault::Lasting } else { Fault::One });
     let ended = world.transaction(&mut model, ops, end_with);
     assert!(matches!(ended, None | Some(Error::Alloc(_))), "{ended:?}");
-    let was_refused = heap.refused.load(Ordering::Relaxed) > 0;
+    let was_refused = heap.refused() > 0;
     assert!(was_refused || ended.is_none());
     // Reads work without memory, unless several keys were to change their owners at the commit.
     match world.check(&model) {
@@ -137,7 +77,7 @@ fn refused<P: Policy>(
         Err(Error::Alloc(_)) => assert!(lasts && matches!(ended, Some(Error::Alloc(_)))),
         Err(error) => panic!("{error}"),
     }
-    heap.arm(0, false);
+    heap.disarm();
     check(&world, &mut model);
     end(world, &heap);
     was_refused
@@ -150,10 +90,12 @@ fn repeated<P: Policy>(structures: Structures, ops: &[Op], faults: bool) -> usiz
     let mut model = fill(&world);
     let mut most = 0;
     for round in 0..1200 {
-        heap.arm(if faults { round % 37 + 1 } else { 0 }, round % 2 == 0);
+        if faults {
+            heap.arm(round % 37 + 1, if round % 2 == 0 { Fault::Lasting } else { Fault::One });
+        }
         assert_eq!(world.transaction(&mut model, ops, End::Drop), None);
-        heap.arm(0, false);
-        most = heap.live.load(Ordering::Relaxed).max(most);
+        heap.disarm();
+        most = heap.live().max(most);
     }
     check(&world, &mut model);
     end(world, &heap);
@@ -165,9 +107,6 @@ fn leaks_nothing<P: Policy>(structures: Structures, ops: &[Op]) {
     let [without, with] = [false, true].map(|faults| repeated::<P>(structures, ops, faults));
     assert!(with <= 2 * without + 20_000, "{with} bytes, and {without} without a fault");
 }
-
-const STRUCTURES: [Structures; 4] =
-    [("words", "blocks"), ("art", "art"), ("skiplist", "skiplist"), ("edge-ext-lf", "lfca-tree")];
 
 /// Lets each allocation fail that a script makes, and counts them.
 fn each_of_heap<P: Policy>(ops: &[Op], structures: Structures, struck: &mut u64) {
@@ -296,7 +235,7 @@ fn each_list_may_fail_to_grow_while_a_row_moves() {
     let person = Person { code: 5, town: 1, balance: 33 };
     for reads in 0..6 {
         // The reads decide which step lets a list grow.
-        let reads = (0..reads).map(|_| Op::Get(0));
+        let reads = (0..reads).map(|read| Op::Get(if read % 2 == 0 { 7 } else { 0 }));
         let moves = (0..20).flat_map(|n| {
             let looks = (6..9).flat_map(|code| [Op::ByCode(code), Op::ByEmail(code)]);
             std::iter::once(Op::Move(5, 6 + n % 3)).chain(looks)
@@ -304,6 +243,48 @@ fn each_list_may_fail_to_grow_while_a_row_moves() {
         let ops: Vec<Op> = reads.chain([Op::Insert(5, person.clone())]).chain(moves).collect();
         each_policy!(without_lists(STRUCTURES[0], &ops, End::Commit));
     }
+}
+
+/// A row that is deleted gives a key up which it had before: the removal of this key's entry has
+/// failed. The entry stays until the commit, which gives it to another row.
+fn a_postponed_entry_is_taken_over<P: Policy>(structures: Structures) -> bool {
+    let (world, heap) = in_heap::<P>(structures);
+    let mut model = fill(&world);
+    // The first allocation of the commit, if there is one, is that of a removal.
+    let tx = world.store.begin();
+    assert_eq!(world.run(&tx, &mut model, &Op::Move(1, 7)), Ok(()));
+    heap.arm(1, Fault::Lasting);
+    tx.commit().unwrap();
+    let has_failed = heap.refused() > 0;
+    heap.arm(1, Fault::Lasting); // nothing is tidied
+    let tx = world.store.begin();
+    heap.disarm();
+    let mut now = model.clone();
+    let mut added = world.run(&tx, &mut now, &Op::Delete(1));
+    added = added.and_then(|()| {
+        let person = Person { code: 1, town: 1, balance: 3 };
+        world.run(&tx, &mut now, &Op::Insert(6, person))
+    });
+    // Another transaction tidies, and wants the key.
+    let other = world.store.begin();
+    let mut then = model.clone();
+    let wanted = Op::Insert(5, Person { code: 1, town: 2, balance: 4 });
+    let wanted = world.run(&other, &mut then, &wanted).and_then(|()| other.commit());
+    let committed = added.clone().and_then(|()| tx.commit());
+    let what = format!("{}: {added:?}, {wanted:?}, {committed:?}", P::name());
+    assert!(wanted.is_ok() != committed.is_ok(), "{what}");
+    check(&world, &mut if committed.is_ok() { now } else { then });
+    end(world, &heap);
+    has_failed
+}
+
+#[test]
+fn postponed_entries_are_taken_over() {
+    fn all<P: Policy>() {
+        let has_failed = a_postponed_entry_is_taken_over::<P>(("lfca-tree", "lfca-tree"));
+        assert!(has_failed, "{}: no removal has failed", P::name());
+    }
+    each_policy!(all());
 }
 
 /// Fills a store with a limit until an insertion fails, deletes everything, and does it again.

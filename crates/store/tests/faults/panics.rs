@@ -1,9 +1,12 @@
 //! Closures and keys of users that panic: the transaction is undone, and no lock stays.
 
-use super::support::{End, Op, Person, World};
-use super::{check, each_policy, fill, within};
+use super::heap::{Fault, end, in_heap};
+use super::memory::scripts;
+use super::support::kinds::{STRUCTURES, each_policy, within};
+use super::support::{End, Op, Person, Structures, World};
+use super::{check, fill};
 use silvics::key::{AsKey, Encoder};
-use silvics_store::{Error, Policy, StoreOptions, Tx};
+use silvics_store::{Error, Optimistic, Policy, StoreOptions, Tx};
 use silvics_sync::atomic::{AtomicUsize, Ordering};
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -126,6 +129,74 @@ fn each_point<P: Policy>() {
 #[test]
 fn code_of_users_may_panic_at_each_point() {
     each_policy!(each_point());
+}
+
+/// Runs a script in a heap whose n-th allocation unwinds, and goes on. Returns whether there was
+/// such an allocation.
+fn goes_on<P: Policy>(structures: Structures, ops: &[Op], nth: u64) -> bool {
+    let (world, heap) = in_heap::<P>(structures);
+    let mut model = fill(&world);
+    heap.arm(nth, Fault::Unwinds);
+    let (tx, mut now) = (world.store.begin(), model.clone());
+    let mut has_unwound = false;
+    for op in ops {
+        match catch_unwind(AssertUnwindSafe(|| world.run(&tx, &mut now, op))) {
+            Ok(Ok(())) => assert!(!has_unwound, "{op:?} is done after a part of another one"),
+            Ok(Err(error)) => assert!(has_unwound && error == Error::Unwound, "{op:?}: {error}"),
+            Err(_) => has_unwound = true,
+        }
+    }
+    let committed = tx.commit();
+    if has_unwound {
+        assert_eq!(committed, Err(Error::Unwound));
+    } else if committed.is_ok() {
+        model = now;
+    } else {
+        assert!(matches!(committed, Err(Error::Alloc(_))), "{committed:?}");
+    }
+    let was_refused = heap.refused() > 0;
+    heap.disarm();
+    check(&world, &mut model);
+    end(world, &heap);
+    was_refused
+}
+
+#[test]
+fn what_a_heap_has_interrupted_is_not_committed() {
+    fn all<P: Policy>(ops: &[Op], structures: Structures, unwound: &mut u64) {
+        let mut nth = 1;
+        while goes_on::<P>(structures, ops, nth) {
+            nth += 1;
+        }
+        *unwound += nth - 1;
+    }
+    for ops in scripts() {
+        let mut unwound = 0;
+        for structures in STRUCTURES {
+            each_policy!(all(&ops, structures, &mut unwound));
+        }
+        assert!(unwound > 20, "{unwound} panics: {ops:?}");
+    }
+}
+
+/// A closure that goes on after a panic gets an error instead of a second call.
+#[test]
+fn interrupted_transactions_do_not_run_again() {
+    let (world, heap) = in_heap::<Optimistic>(STRUCTURES[0]);
+    let mut model = fill(&world);
+    let mut calls = 0;
+    let done = world.store.transact(|tx| {
+        calls += 1;
+        heap.arm(1, Fault::Unwinds);
+        let insert = Op::Insert(5, Person { code: 5, town: 1, balance: 1 });
+        let call = || world.run(tx, &mut model.clone(), &insert);
+        assert!(catch_unwind(AssertUnwindSafe(call)).is_err());
+        Ok::<(), Error>(())
+    });
+    heap.disarm();
+    assert_eq!((done, calls), (Err(Error::Unwound), 1));
+    check(&world, &mut model);
+    end(world, &heap);
 }
 
 /// A key that uses its transaction while it is written.

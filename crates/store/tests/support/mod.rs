@@ -1,6 +1,8 @@
 //! A store with two tables beside a model of it: maps of the standard library. Each operation runs
 //! on both, and the answers are compared.
-#![allow(dead_code, reason = "each test uses a part")]
+#![allow(dead_code, unused_macros, unused_imports, reason = "each test uses a part")]
+
+pub(crate) mod kinds;
 
 use proptest::prelude::*;
 use silvics_store::index::{InTable, Named};
@@ -240,6 +242,28 @@ impl<P: Policy> World<P> {
         })
     }
 
+    fn change(&self, tx: &Tx<'_, P>, id: u64, town: u8, balance: i64) -> Result<bool, Error> {
+        tx.update(&self.id, id, |row| {
+            row.set(self.town, town)?;
+            row.set(self.balance, balance)?;
+            row.set(self.note, &note(balance))
+        })
+    }
+
+    fn give_code(&self, tx: &Tx<'_, P>, id: u64, code: u64) -> Result<bool, Error> {
+        tx.update(&self.id, id, |row| {
+            row.set(self.code, code)?;
+            row.set(self.email, &email(code))
+        })
+    }
+
+    fn add_mark(&self, tx: &Tx<'_, P>, number: u32, value: u32) -> Result<(), Error> {
+        tx.insert(&self.marks, |row| {
+            row.set(self.mark_number, number)?;
+            row.set(self.mark_value, value)
+        })
+    }
+
     /// Runs an operation on the store and the model, and compares the answers. If an allocation
     /// fails, or another transaction is in the way, the model stays as it was.
     pub(crate) fn run(&self, tx: &Tx<'_, P>, model: &mut Model, op: &Op) -> Result<(), Error> {
@@ -251,21 +275,14 @@ impl<P: Policy> World<P> {
                 }
             }
             Op::Change(id, town, balance) => {
-                let done = tx.update(&self.id, id, |row| {
-                    row.set(self.town, town)?;
-                    row.set(self.balance, balance)?;
-                    row.set(self.note, &note(balance))
-                })?;
+                let done = self.change(tx, id, town, balance)?;
                 assert_eq!(done, model.people.contains_key(&id), "{op:?}");
                 if let Some(person) = model.people.get_mut(&id) {
                     (person.town, person.balance) = (town, balance);
                 }
             }
             Op::Move(id, code) => {
-                let done = tx.update(&self.id, id, |row| {
-                    row.set(self.code, code)?;
-                    row.set(self.email, &email(code))
-                });
+                let done = self.give_code(tx, id, code);
                 let is_there = model.people.contains_key(&id);
                 let fits = !is_there || model.has_code(code).is_none_or(|of| of == id);
                 if accepted(done.map(|done| assert_eq!(done, is_there)), fits, op)? {
@@ -292,6 +309,60 @@ impl<P: Policy> World<P> {
         Ok(())
     }
 
+    /// Runs an operation whose answer other transactions decide. A refused write is no error.
+    pub(crate) fn attempt(&self, tx: &Tx<'_, P>, op: &Op) -> Result<(), Error> {
+        let one = |row: Option<Row<'_>>| row.map(|row| self.person(&row)).transpose();
+        let done = match *op {
+            Op::Get(id) => one(tx.get(&self.id, id)?).map(|_| ()),
+            Op::ByCode(code) => one(tx.get(&self.by_code, code)?).map(|_| ()),
+            Op::ByEmail(code) => one(tx.get(&self.by_email, email(code))?).map(|_| ()),
+            Op::GetMany(ref ids) => tx.get_many(&self.id, ids, &mut vec![None; ids.len()]),
+            Op::Scan { from, to, .. } => {
+                self.persons(&tx.scan(&self.id, from..=to).rows()?).map(|_| ())
+            }
+            Op::ScanCodes { from, to, .. } => {
+                self.persons(&tx.scan(&self.by_code, from..=to).rows()?).map(|_| ())
+            }
+            Op::InTown(town) => tx.find_all(&self.by_town, town).rows().map(|_| ()),
+            Op::Insert(id, ref person) => self.fill(tx, id, person),
+            Op::Change(id, town, balance) => self.change(tx, id, town, balance).map(|_| ()),
+            Op::Move(id, code) => self.give_code(tx, id, code).map(|_| ()),
+            Op::Delete(id) => tx.delete(&self.id, id).map(|_| ()),
+            Op::DeleteByCode(code) => tx.delete(&self.by_code, code).map(|_| ()),
+            Op::Mark(number, value) => {
+                tx.delete(&self.mark, number).and_then(|_| self.add_mark(tx, number, value))
+            }
+            Op::Unmark(number) => tx.delete(&self.mark, number).map(|_| ()),
+        };
+        match done {
+            Err(Error::Unique { .. }) => Ok(()),
+            done => done,
+        }
+    }
+
+    /// Whether the indexes of people have the same rows.
+    pub(crate) fn agree(&self, tx: &Tx<'_, P>) -> Result<bool, Error> {
+        let by_id = self.persons(&tx.scan(&self.id, ..).rows()?)?;
+        let mut by_code = self.persons(&tx.scan(&self.by_code, ..).rows()?)?;
+        by_code.sort_unstable_by_key(|(id, _)| *id);
+        let mut by_email = Vec::new();
+        for (id, person) in &by_id {
+            let row = tx.get(&self.by_email, email(person.code))?;
+            by_email.extend(row.map(|row| self.person(&row)).transpose()?.filter(|of| of.0 == *id));
+        }
+        Ok(by_id == by_code && by_id == by_email)
+    }
+
+    /// Makes a model of what the primary indexes have.
+    pub(crate) fn read_model(&self, tx: &Tx<'_, P>, model: &mut Model) -> Result<(), Error> {
+        model.people = self.persons(&tx.scan(&self.id, ..).rows()?)?.into_iter().collect();
+        let marks = tx.scan(&self.mark, ..).rows()?;
+        let marks =
+            marks.iter().map(|row| Ok((row.get(self.mark_number)?, row.get(self.mark_value)?)));
+        model.marks = marks.collect::<Result<_, Error>>()?;
+        Ok(())
+    }
+
     fn set_mark(
         &self,
         tx: &Tx<'_, P>,
@@ -304,10 +375,7 @@ impl<P: Policy> World<P> {
             let done = tx.update(&self.mark, number, |row| row.set(self.mark_value, value));
             done.map(|done| assert!(done, "{op:?}"))
         } else {
-            tx.insert(&self.marks, |row| {
-                row.set(self.mark_number, number)?;
-                row.set(self.mark_value, value)
-            })
+            self.add_mark(tx, number, value)
         };
         if accepted(done, fits, op)? {
             model.marks.insert(number, value);
