@@ -273,8 +273,8 @@ fn joined(engine: &dyn Engine, laps: Vec<Lap>, before: &[(&'static str, u64)]) -
         let seconds = lap.time.as_secs_f64();
         sample.seconds = sample.seconds.max(seconds);
         sample.thread_seconds += seconds;
-        if let Some(index) = &mut sample.index_seconds {
-            *index += seconds * lap.index.share();
+        if let Some(sum) = sample.index_seconds {
+            sample.index_seconds = lap.index.share().map(|share| sum + seconds * share);
         }
         for of in lap.latency {
             match sample.latency.iter_mut().find(|all| all.kind == of.kind) {

@@ -3,8 +3,11 @@
 //! Each [`SAMPLED`]th transaction is timed by the processor's time-stamp counter, from its
 //! beginning to that of the next one, and so are all calls of the index in it. The index's share of
 //! these transactions counts for all of them. A pause of the thread is in both times, so the share
-//! is never above 1. The counter's own time, measured at first, is taken off. Without such a
-//! counter, as on other machines than x86-64, the time is that of [`std::time::Instant`].
+//! is never above 1. The time of the measurement itself, measured at first, is taken off. Without
+//! such a counter, as on other machines than x86-64, the time is that of [`std::time::Instant`].
+//!
+//! A scan's time includes that of the store's visitor, which is called for each entry: it copies
+//! the key and begins to fetch the row.
 
 use silvics::{AllocError, Guard, Options, PoolStats};
 use silvics_store::index::{FormOf, Scannable, Search};
@@ -41,11 +44,15 @@ impl Sum {
         }
     }
 
-    /// The index's share of the time, from 0 to 1. It is 0 if nothing was timed.
-    pub fn share(self) -> f64 {
-        let own = self.calls as f64 * *OWN;
-        let all = self.all as f64 - own;
-        if all > 0.0 { ((self.index as f64 - own) / all).clamp(0.0, 1.0) } else { 0.0 }
+    /// The index's share of the time, from 0 to 1, or `None` if nothing was timed.
+    pub fn share(self) -> Option<f64> {
+        if self.all == 0 {
+            return None;
+        }
+        let calls = self.calls as f64;
+        let (own, index) = (calls * EMPTY.own, calls * EMPTY.index);
+        let all = (self.all as f64 - own).max(1.0);
+        Some(((self.index as f64 - index) / all).clamp(0.0, 1.0))
     }
 }
 
@@ -70,7 +77,7 @@ pub fn take() -> Sum {
 #[inline]
 pub fn begin() {
     if let Some(ended) = CURRENT.take() {
-        let all = ticks().wrapping_sub(START.get());
+        let all = ticks().saturating_sub(START.get());
         SUM.set(SUM.get().and(Sum { all, ..ended }));
     }
     let turn = TURN.get();
@@ -81,16 +88,30 @@ pub fn begin() {
     }
 }
 
-/// The ticks between two readings of the counter.
-static OWN: LazyLock<f64> = LazyLock::new(|| {
-    let mut own: Vec<u64> = (0..1000)
+/// The ticks that a timed call takes without what it calls.
+struct Empty {
+    /// All of them, and the part that counts as time of the index.
+    own: f64,
+    index: f64,
+}
+
+static EMPTY: LazyLock<Empty> = LazyLock::new(|| {
+    const CALLS: u32 = 100;
+    let before = CURRENT.get();
+    let mut rounds: Vec<(u64, u64)> = (0..101)
         .map(|_| {
-            let first = ticks();
-            ticks().wrapping_sub(first)
+            CURRENT.set(Some(Sum::ZERO));
+            let start = ticks();
+            (0..CALLS).for_each(|_| timed(|| ()));
+            let own = ticks().saturating_sub(start);
+            (own, CURRENT.get().map_or(0, |sum| sum.index))
         })
         .collect();
-    own.sort_unstable();
-    own[own.len() / 2] as f64
+    CURRENT.set(before);
+    rounds.sort_unstable();
+    let (own, index) = rounds[rounds.len() / 2];
+    let each = |ticks: u64| ticks as f64 / f64::from(CALLS);
+    Empty { own: each(own), index: each(index) }
 });
 
 /// The processor's time-stamp counter. It is not ordered with the reads before it, which is within
@@ -119,7 +140,7 @@ fn timed<T>(call: impl FnOnce() -> T) -> T {
     }
     let start = ticks();
     let result = call();
-    let index = ticks().wrapping_sub(start);
+    let index = ticks().saturating_sub(start);
     CURRENT.set(CURRENT.get().map(|sum| sum.and(Sum { all: 0, index, calls: 1 })));
     result
 }
@@ -211,7 +232,8 @@ mod tests {
         begin();
         let sum = take();
         assert_eq!(sum.calls, 3);
-        assert!(sum.share() > 0.0 && sum.share() < 1.0, "{sum:?}");
+        let share = sum.share().unwrap();
+        assert!(share > 0.0 && share < 1.0, "{sum:?}");
         assert!(sum.index < sum.all, "the other half is not in the index: {sum:?}");
     }
 
@@ -220,8 +242,20 @@ mod tests {
         take();
         transactions(SAMPLED);
         let sum = take();
-        assert_eq!((sum.calls, sum.share()), (0, 0.0));
+        assert_eq!((sum.calls, sum.share()), (0, None));
         timed(|| ());
         assert_eq!(take().calls, 0);
+    }
+
+    /// A thousand empty calls are no time of the index.
+    #[test]
+    fn the_measurement_does_not_count() {
+        assert!(EMPTY.index > 0.0 && EMPTY.index <= EMPTY.own);
+        let index = (1000.0 * EMPTY.index) as u64;
+        let all = (1000.0 * EMPTY.own) as u64 + 1_000_000;
+        let share = Sum { all, index, calls: 1000 }.share().unwrap();
+        assert!(share < 1e-3, "{share}");
+        let half = Sum { all, index: index + 500_000, calls: 1000 }.share().unwrap();
+        assert!((0.499..0.501).contains(&half), "{half}");
     }
 }

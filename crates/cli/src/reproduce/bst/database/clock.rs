@@ -104,9 +104,10 @@ pub fn measure(lab: &Lab, rows: usize, subjects: &[Subject]) -> Result<Vec<Times
 fn note(times: &mut Times, laps: &[Lap], committed: u64) {
     let index = laps.iter().fold(timed::Sum::default(), |sum, lap| sum.and(lap.index));
     let seconds: f64 = laps.iter().map(|lap| lap.seconds).sum();
+    let Some(share) = index.share() else { return };
     let each = |share: f64| 1e9 * seconds * share / committed.max(1) as f64;
-    times.index.push(each(index.share()));
-    times.database.push(each(1.0 - index.share()));
+    times.index.push(each(share));
+    times.database.push(each(1.0 - share));
     times.all.push(each(1.0));
 }
 
