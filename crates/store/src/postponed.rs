@@ -6,9 +6,9 @@
 //! place.
 //!
 //! # Invariant
-//! * D1: a row is not retired while an entry in the list leads to it. A transaction that has such
-//!   an entry in a list of its own holds the lock of the row until the entry is removed, or is in
-//!   this list again. The owner of an entry is not retired, either: see [`StoreCore::repairs`].
+//! * D1: a row is not retired while an entry in the list leads to it, or will lead to it as its
+//!   owner. A transaction that takes an entry off the list holds the lock of the row until the
+//!   entry is removed, or put back.
 
 use crate::canary;
 use crate::error::Conflict;
@@ -48,27 +48,58 @@ impl Entry {
         self.row == row && self.index.is(index) && self.key.get() == key
     }
 
+    /// Whether the row must not be freed yet.
+    fn needs(&self, row: Address) -> bool {
+        self.row == row || self.owner == Some(row)
+    }
+
     /// Removes or changes the entry. Returns false if there is no memory.
     fn settle(&self, guard: &Guard) -> bool {
         // SAFETY: T1.
         let (index, key) = (unsafe { self.index.get() }, self.key.get());
-        if index.look(key, guard) != Some(self.row.word()) {
-            return true;
-        }
         match self.owner {
-            Some(owner) => caught(|| index.replace(key, owner.word(), guard)).is_ok(),
-            None => caught(|| index.remove(key, guard)).is_ok(),
+            Some(owner) if index.look(key, guard) == Some(self.row.word()) => {
+                replaced(index, key, owner, guard).is_ok()
+            }
+            Some(_) => true,
+            None => removed(index, key, self.row, guard),
         }
     }
 }
 
 /// Makes a call on an index. A panic, which only a heap of the user can cause, counts as a failed
 /// allocation: a commit that has begun must be completed.
-pub(crate) fn caught<T>(call: impl FnOnce() -> Result<T, AllocError>) -> Result<T, AllocError> {
+fn caught(call: impl FnOnce() -> Result<(), AllocError>) -> Result<(), AllocError> {
     catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
         std::mem::forget(panic); // the panic hook has reported it; dropping it might panic, too
         Err(AllocError::System { requested: 0 })
     })
+}
+
+/// Removes an entry, unless its key leads to another row. Returns false if there is no memory.
+pub(crate) fn removed(
+    index: &dyn ErasedIndex,
+    key: KeyRef<'_>,
+    row: Address,
+    guard: &Guard,
+) -> bool {
+    let is_there = || index.look(key, guard) == Some(row.word());
+    // A call that has unwound may be done (S6).
+    !is_there() || caught(|| index.remove(key, guard)).is_ok() || !is_there()
+}
+
+/// Lets a key lead to another row.
+pub(crate) fn replaced(
+    index: &dyn ErasedIndex,
+    key: KeyRef<'_>,
+    row: Address,
+    guard: &Guard,
+) -> Result<(), AllocError> {
+    match caught(|| index.replace(key, row.word(), guard)) {
+        // A call that has unwound may be done (S6).
+        Err(_) if index.look(key, guard) == Some(row.word()) => Ok(()),
+        done => done,
+    }
 }
 
 /// The number in a transaction that cannot use the store before it is repaired.
@@ -105,7 +136,7 @@ impl<P: Policy> StoreCore<P> {
         if self.postponed.any.load(Ordering::Relaxed) {
             // Held until the row is noted, so that `tidy_postponed` finds both or none.
             let entries = self.postponed.entries.lock();
-            if entries.iter().any(|entry| entry.row == row) {
+            if entries.iter().any(|entry| entry.needs(row)) {
                 self.postponed.rows.lock().push((table.serial, row));
                 return;
             }
@@ -182,13 +213,13 @@ impl<P: Policy> StoreCore<P> {
     }
 
     #[cold]
-    fn tidy_postponed(&self, guard: &Guard) {
+    pub(crate) fn tidy_postponed(&self, guard: &Guard) {
         let mut entries = self.postponed.entries.lock();
         entries.retain(|entry| !entry.settle(guard));
         let mut rows = self.postponed.rows.lock();
         let tables = self.tables.lock();
         rows.retain(|&(serial, row)| {
-            if entries.iter().any(|entry| entry.row == row) {
+            if entries.iter().any(|entry| entry.needs(row)) {
                 return true;
             }
             if let Some(table) = tables.iter().find(|table| table.serial == serial) {
@@ -204,7 +235,8 @@ impl<P: Policy> StoreCore<P> {
 
 impl Postponed {
     /// Notes the state of the list. The caller has its lock. Relaxed: a transaction that depends on
-    /// `repairs` has taken a lock which was released afterwards.
+    /// `repairs` has acquired the lock or the version of a row that the failed commit has released
+    /// after this call.
     fn note(&self, entries: &[Entry], has_rows: bool) {
         self.any.store(!entries.is_empty() || has_rows, Ordering::Relaxed);
         let state = self.repairs.load(Ordering::Relaxed);

@@ -239,7 +239,7 @@ impl<P: Policy> Store<P> {
         let ts = age.unwrap_or_else(|| core.age(own));
         let mut repairs = core.repairs();
         if needs_repairs(repairs) {
-            core.tidy(&guard);
+            core.tidy_postponed(&guard);
             repairs = core.repairs();
         }
         let repairs = if needs_repairs(repairs) { NEEDS_REPAIRS } else { repairs };

@@ -86,6 +86,8 @@ fn crowd<P: Policy>(structures: Structures, faults: bool, seed: u64) {
         }
     });
     heap.disarm();
+    let (commits, most) = (world.store.stats().commits, THREADS * TRANSACTIONS as u64);
+    assert!(commits > most / 20, "{commits} of {most} transactions are committed");
     let mut model = Model::default();
     world.store.transact(|tx| world.read_model(tx, &mut model)).unwrap();
     world.check(&model).unwrap();
@@ -126,8 +128,8 @@ fn a_stolen_entry_is_seen() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     plant(Some(Canary::EntryStolen));
     let is_seen = |seed| {
-        let run = || crowd::<Optimistic>(STRUCTURES[0], false, seed);
-        std::panic::catch_unwind(run).is_err()
+        let run = move || crowd::<Optimistic>(STRUCTURES[0], false, seed);
+        std::panic::catch_unwind(|| within("a crowd", run)).is_err()
     };
     let begun = Instant::now();
     let crowds = (0..).step_by(THREADS as usize).take_while(|_| begun.elapsed() < BUDGET);

@@ -3,11 +3,15 @@
 #![cfg(not(any(silvics_loom, silvics_shuttle)))]
 
 use silvics::key::{AsKey, Encoder};
-use silvics_store::index::Named;
+use silvics::{AllocError, Guard, Options, PoolStats};
+use silvics_store::index::{Named, Scannable, Search};
 use silvics_store::{
     Column, Error, Index, IndexSpec, Locking, Multi, NoWait, Optimistic, Policy, Schema, Store,
     Table, Tx, Type, WaitDie,
 };
+use std::cell::RefCell;
+use std::ops::Bound;
+use std::sync::Arc;
 
 /// Orders with a number, a mark that is unique, and a state that is not.
 struct Orders<P: Policy> {
@@ -171,6 +175,135 @@ fn an_entry_of_another_transaction_is_taken_over<P: Policy>() {
     assert_eq!(all.len(), orders.numbers(&tx, 0, 9).unwrap().len(), "{what}");
 }
 
+/// A transaction deletes a row, and looks up a key whose entry another transaction has placed for
+/// this row. Nothing protected the absence of the key. When the other transaction was aborted, a
+/// third one could insert the key, before the first one in one row and behind it in another.
+fn an_absent_key_of_an_own_row_is_protected<P: Policy>() {
+    let orders = orders::<P>(&[1, 9]);
+    let (tx, second, third) = (orders.store.begin(), orders.store.begin(), orders.store.begin());
+    assert_eq!(tx.delete(&orders.by_number, 1), Ok(true));
+    let moved = second.update(&orders.by_number, 1, |row| row.set(orders.mark, 1002));
+    let missed = tx.get(&orders.by_mark, 1002).map(|row| row.is_none());
+    drop(second);
+    let inserted = third.insert(&orders.table, |row| {
+        row.set(orders.number, 3)?;
+        row.set(orders.mark, 1002)
+    });
+    let set = inserted.and_then(|()| orders.set_state(&third, 9, 5));
+    let third = set.and_then(|_| third.commit());
+    let read = tx.get(&orders.by_number, 9).map(|row| row.unwrap().get(orders.state).unwrap());
+    let committed = tx.commit();
+    let (is_before, is_behind) = (missed == Ok(true), read == Ok(5));
+    assert!(
+        !(is_before && is_behind && committed.is_ok()),
+        "{moved:?} {missed:?} {third:?} {read:?} {committed:?}"
+    );
+}
+
+std::thread_local! {
+    /// Called once, when a scan of a [`Pausing`] index on this thread has found its entries.
+    static MEANWHILE: RefCell<Option<Box<dyn FnOnce() + Send>>> = const { RefCell::new(None) };
+}
+
+/// An index whose scans can be followed by other transactions before the rows are read.
+struct Pausing(Named<u64>);
+
+// SAFETY: each call is that of the inner index, which keeps S1 to S6. Another thread calls the
+// store.
+unsafe impl Search for Pausing {
+    type Form = u64;
+
+    fn make(options: &Options) -> Result<Self, AllocError> {
+        Named::make(options).map(Self)
+    }
+    fn structure(&self) -> String {
+        self.0.structure()
+    }
+    fn get(&self, key: u64, guard: &Guard) -> Option<u64> {
+        self.0.get(key, guard)
+    }
+    fn get_many(&self, keys: &[u64], words: &mut [Option<u64>], guard: &Guard) {
+        self.0.get_many(keys, words, guard);
+    }
+    unsafe fn try_insert(
+        &self,
+        key: u64,
+        word: u64,
+        guard: &Guard,
+    ) -> Result<Option<u64>, AllocError> {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.try_insert(key, word, guard) }
+    }
+    unsafe fn replace(&self, key: u64, word: u64, guard: &Guard) -> Result<(), AllocError> {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.replace(key, word, guard) }
+    }
+    unsafe fn remove(&self, key: u64, guard: &Guard) -> Result<(), AllocError> {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.remove(key, guard) }
+    }
+    fn walk(
+        &self,
+        bounds: (Bound<u64>, Bound<u64>),
+        descending: bool,
+        guard: &Guard,
+        visit: &mut dyn FnMut(u64, u64) -> bool,
+    ) {
+        self.0.walk(bounds, descending, guard, visit);
+        if let Some(meanwhile) = MEANWHILE.take() {
+            std::thread::spawn(meanwhile).join().unwrap();
+        }
+    }
+    fn scans(&self) -> bool {
+        true
+    }
+    fn count(&self) -> usize {
+        self.0.count()
+    }
+    fn bytes(&self) -> Option<usize> {
+        self.0.bytes()
+    }
+    fn pool_stats(&self) -> Vec<PoolStats> {
+        self.0.pool_stats()
+    }
+}
+
+impl Scannable for Pausing {}
+
+/// A scan found the entry of a row, and the row got another key of the range before it was read.
+/// The scan left it out, and the walk of the commit found the same rows, under other keys.
+fn a_row_that_moves_within_a_scan_is_not_lost<P: Policy>() {
+    let store = Arc::new(Store::<P>::new().unwrap());
+    let schema = Schema::new("marks").column("number", Type::U64).column("mark", Type::U64);
+    let by_mark = IndexSpec::unique("by_mark", ["mark"]).over::<Pausing>();
+    let table = store.create_table(schema.primary(["number"]).index(by_mark)).unwrap();
+    let by_number = table.index::<u64>("primary").unwrap();
+    let by_mark = table.index_over::<u64, Pausing>("by_mark").unwrap();
+    let [number, mark] = ["number", "mark"].map(|name| table.column::<u64>(name).unwrap());
+    let fill = |tx: &Tx<'_, P>| {
+        [(1, 10), (2, 20)].into_iter().try_for_each(|(of, has)| {
+            tx.insert(&table, |row| {
+                row.set(number, of)?;
+                row.set(mark, has)
+            })
+        })
+    };
+    store.transact(fill).unwrap();
+    let tx = store.begin();
+    let shared = Arc::clone(&store);
+    MEANWHILE.set(Some(Box::new(move || {
+        let change = |tx: &Tx<'_, P>| tx.update(&by_number, 1, |row| row.set(mark, 15));
+        assert_eq!(shared.transact(change), Ok::<_, Error>(true));
+    })));
+    let marks = tx
+        .scan(&by_mark, 0..=30)
+        .rows()
+        .map(|rows| rows.iter().map(|row| row.get(mark).unwrap()).collect::<Vec<_>>());
+    let committed = tx.commit();
+    let is_right = matches!(&marks, Ok(marks) if *marks == [10, 20] || *marks == [15, 20]);
+    assert!(is_right || committed.is_err(), "{marks:?} {committed:?}");
+}
+
 /// A key whose conversion uses the transaction: it deletes the row that is about to be updated.
 struct Evil<'a, 's, P: Policy>(&'a Orders<P>, &'a Tx<'s, P>);
 
@@ -268,6 +401,7 @@ macro_rules! policies {
 
 policies! {
     one_key_twice a_deleted_row_gets_a_key a_gap_outlives_its_row
+    an_absent_key_of_an_own_row_is_protected a_row_that_moves_within_a_scan_is_not_lost
     a_large_transaction_meets_its_own_rows an_entry_of_another_transaction_is_taken_over
     scans_see_keys_that_are_taken_over keys_cannot_use_the_transaction one_row_is_read_often
 }

@@ -38,8 +38,7 @@ pub type FormOf<'a, I> = <<I as Search>::Form as IndexKey>::Ref<'a>;
 ///   that begins returns the word.
 /// * S4: A scan visits each key that is present during the whole scan.
 /// * S5: No method calls the store.
-/// * S6: `get`, `get_many` and `walk` unwind only if `visit` does. A change that unwinds is done,
-///   or not done.
+/// * S6: `get` and `get_many` do not unwind. A change that unwinds is done, or not done.
 pub unsafe trait Search: Send + Sync + Sized + 'static {
     /// The form of the keys: `u64` or `[u8]`.
     type Form: KeyForm + ?Sized;

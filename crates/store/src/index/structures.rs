@@ -72,8 +72,8 @@ macro_rules! points {
 }
 
 // SAFETY: S1 to S3 are A2 to A4 of `Algorithm`. S5: structures call no user code but heaps and
-// placements, whose contracts forbid it. S6: lookups and scans call none, and an insertion or
-// removal whose heap unwinds leaves the structure as it was, or is done.
+// placements, whose contracts forbid it. S6: lookups call none, and an insertion or removal
+// whose heap unwinds is done, or leaves the structure as it was.
 unsafe impl<A: Algorithm<Key: KeyForm>> Search for Points<silvics::Index<A>> {
     points!();
 

@@ -16,7 +16,7 @@
 //! # Memory ordering
 //! | site | ordering | pairs with | why |
 //! |---|---|---|---|
-//! | `change` load | Relaxed | – | only decides what the exchange tries |
+//! | `change` load | Relaxed | – | decides what the exchange tries, or that the request is refused; a refusal says nothing about the row |
 //! | `change` exchange | `AcqRel` / Relaxed | `change` exchange | a new holder sees what the holders before it wrote; a reader has read before a later writer writes |
 //! | `peek` load | Acquire | `change` | a row that is seen absent has its last state |
 //!

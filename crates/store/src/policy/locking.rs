@@ -27,8 +27,9 @@
 //!   for the gap behind its last key.
 //! * P3: a transaction that places an entry sees the lock of each transaction that has scanned the
 //!   gap of its key before, or that transaction sees the entry: one of the two fences comes first.
-//! * P4: an entry leaves an index only while its row is held exclusive. So the row behind a range
-//!   stays while its lock is held.
+//! * P4: an entry leaves an index only while its row is held exclusive, besides an entry whose
+//!   removal was postponed, which `next` skips. So the row behind a range stays while its lock is
+//!   held.
 //! * P5: a transaction waits only for younger ones. So no cycle of waits exists.
 //!
 //! # Memory ordering
@@ -400,8 +401,11 @@ impl<W: OnConflict, R: RowLayout<Header: RowLock>> Policy for Locking<W, R> {
         Self::lock_gap_above(inner, index, bounds.1)?;
         let mut left = inner.work.segment.iter();
         let mut same = true;
-        index.walk(bounds, scanned.descending, &inner.guard, &mut |_, word| {
-            same = left.next().is_some_and(|(_, row)| row.word() == word);
+        index.walk(bounds, scanned.descending, &inner.guard, &mut |key, word| {
+            same = left.next().is_some_and(|&(of, row)| {
+                // SAFETY: the arena is cleared after the transaction.
+                row.word() == word && unsafe { of.get() } == key
+            });
             same
         });
         Ok(same && left.next().is_none())

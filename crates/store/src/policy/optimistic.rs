@@ -30,13 +30,14 @@
 //! # Invariants
 //! * O1: a row's columns change only while its word is locked, and its word is different
 //!   afterwards.
-//! * O2: an entry is placed in an index and removed from it only while its row is locked. So an
-//!   entry never leads to a row that another transaction has deleted.
+//! * O2: an entry is placed in an index and removed from it only while its row is locked, besides
+//!   an entry whose removal was postponed: its row is absent, or has another key. So an entry never
+//!   leads to a row that is freed (with D1).
 //! * O3: a transaction validates after it has placed all of its entries and locked all of its rows.
 //!
 //! # Why it is serializable
-//! Order transactions by the moment p at which their last lock is taken, or their validation begins
-//! if they write nothing.
+//! Order transactions by the moment p of their `SeqCst` fence: all of their locks are taken and all
+//! of their entries are placed, and their validation begins.
 //! * A row that T read has not changed at p(T): it is validated afterwards (O1).
 //! * A key that T missed is absent at p(T). If another transaction U inserts it and p(U) < p(T),
 //!   then the entry was placed before p(U) (O3). So T's validation finds it: its row is locked by
@@ -68,8 +69,10 @@ use crate::key::KeyRef;
 use crate::rows::{Address, Inline, RowRef};
 use crate::tx::arena::Stored;
 use crate::tx::state::{IndexPtr, Inner, Workspace, Write, WriteKind, bytes, push};
+use silvics::AllocError;
 use silvics_sync::atomic::{AtomicU64, Ordering, fence};
 use silvics_sync::backoff::Backoff;
+use std::cell::Cell;
 use std::ops::Bound;
 use std::ptr::NonNull;
 
@@ -99,16 +102,18 @@ pub struct OptimisticLog {
     reads: Vec<(NonNull<AtomicU64>, u64, Address)>,
     misses: Vec<(IndexPtr, Stored)>,
     ranges: Vec<Range>,
-    /// The rows of all ranges.
-    rows: Vec<Address>,
+    /// The entries of all ranges.
+    entries: Vec<(Stored, Address)>,
     /// The word that the rows get.
     commit: u64,
+    /// Room for a row of each index in which a key was missed: the validation allocates nothing.
+    image: Cell<Vec<u64>>,
 }
 
 // SAFETY: the pointers lead to words of rows, which any thread may use.
 unsafe impl Send for OptimisticLog {}
 
-/// A range that was scanned, with a part of `OptimisticLog::rows`.
+/// A range that was scanned, with a part of `OptimisticLog::entries`.
 struct Range {
     scanned: Scanned,
     first: usize,
@@ -157,7 +162,7 @@ impl Policy for Optimistic {
 
     fn room(log: &OptimisticLog) -> usize {
         let (reads, misses) = (log.reads.capacity(), log.misses.capacity());
-        reads + misses + log.ranges.capacity() + log.rows.capacity()
+        reads + misses + log.ranges.capacity() + log.entries.capacity()
     }
 
     fn new_header(_ts: u64) -> Version {
@@ -197,6 +202,14 @@ impl Policy for Optimistic {
         index: &(dyn ErasedIndex + 'static),
         key: KeyRef<'_>,
     ) -> Result<bool, Stop> {
+        let words = index.core().words;
+        let image = inner.work.log.image.get_mut();
+        if image.len() < words {
+            let requested = size_of::<u64>() * words;
+            let failed = |_| AllocError::System { requested };
+            image.try_reserve_exact(words - image.len()).map_err(failed)?;
+            image.resize(words, 0);
+        }
         let key = inner.work.arena.key(key)?;
         push(&mut inner.work.log.misses, (IndexPtr::of(index), key))?;
         Ok(false)
@@ -238,14 +251,14 @@ impl Policy for Optimistic {
     }
 
     fn scanned(inner: &mut Inner<'_, Self>, scanned: Scanned) -> Result<bool, Stop> {
-        let first = inner.work.log.rows.len();
+        let first = inner.work.log.entries.len();
         for at in 0..inner.work.segment.len() {
             let (key, row) = inner.work.segment[at];
             if !inner.is_placed(scanned.index, key, row) {
-                push(&mut inner.work.log.rows, row)?;
+                push(&mut inner.work.log.entries, (key, row))?;
             }
         }
-        let count = inner.work.log.rows.len() - first;
+        let count = inner.work.log.entries.len() - first;
         push(&mut inner.work.log.ranges, Range { scanned, first, count })?;
         Ok(true)
     }
@@ -293,7 +306,7 @@ fn clear(log: &mut OptimisticLog) {
     log.reads.clear();
     log.misses.clear();
     log.ranges.clear();
-    log.rows.clear();
+    log.entries.clear();
 }
 
 /// Locks the rows that are written. New rows are locked already, and so are those whose keys
@@ -395,44 +408,45 @@ fn is_missing(
         if inner.is_placed_by_key(IndexPtr::of(index), key, address) {
             return true;
         }
-        // The transaction holds the lock of the row, so its old columns are the committed ones.
-        let write = &inner.work.writes.all()[own];
-        return write.old.is_none_or(|old| {
-            // SAFETY: the arena has the image, which nobody writes now.
-            let old = unsafe { bytes(old, write.row.words) };
-            index.core().with_key(old, |of_row| of_row != key)
-        });
+        // While the transaction holds the lock of the row, its old columns are the committed ones.
+        if inner.work.writes.all()[own].locked {
+            return !inner.had_key(own, index, key);
+        }
     }
-    is_absent(index, key, address)
+    let mut image = inner.work.log.image.take();
+    let is_absent = is_absent(index, key, address, &mut image[..index.core().words]);
+    inner.work.log.image.set(image);
+    is_absent
 }
 
 /// Whether the row is not committed with this key: it is deleted, or another transaction has placed
 /// the entry and is not committing yet.
-fn is_absent(index: &dyn ErasedIndex, key: KeyRef<'_>, address: Address) -> bool {
+fn is_absent(
+    index: &dyn ErasedIndex,
+    key: KeyRef<'_>,
+    address: Address,
+    image: &mut [u64],
+) -> bool {
     let core = index.core();
     // SAFETY: R1 and R2: the address was read from an index of the table, under the guard.
     let row: Row = unsafe { RowRef::new(address, core.words) };
-    let mut image = Vec::new();
-    if image.try_reserve_exact(row.words).is_err() {
-        return false; // the transaction is aborted, and runs again
-    }
-    image.resize(row.words, 0);
-    match copy(row, &mut image) {
+    match copy(row, image) {
         None => false,
         Some(word) if word & ABSENT != 0 => true,
         Some(_) => {
-            // SAFETY: the vector has as many words.
-            let image = unsafe { bytes(NonNull::from(&image[..]).cast(), row.words) };
+            // SAFETY: the slice has as many words.
+            let image = unsafe { bytes(NonNull::from(&*image).cast(), row.words) };
             core.with_key(image, |of_row| of_row != key)
         }
     }
 }
 
-/// Whether a range has the rows that it had when it was scanned.
+/// Whether a range has the entries that it had when it was scanned, besides those that this
+/// transaction has placed since. A row may be found by the old key of its entry when it has another
+/// one already, so the keys are compared, too.
 fn is_same(inner: &Inner<'_, Optimistic>, range: &Range) -> bool {
     let work = &*inner.work;
-    let expected = &work.log.rows[range.first..range.first + range.count];
-    let mut left = expected.iter();
+    let mut left = &work.log.entries[range.first..range.first + range.count];
     let mut same = true;
     let scanned = &range.scanned;
     // SAFETY: T1; the arena is cleared after the transaction.
@@ -440,13 +454,17 @@ fn is_same(inner: &Inner<'_, Optimistic>, range: &Range) -> bool {
     index.walk(bounds, scanned.descending, &inner.guard, &mut |key, word| {
         // SAFETY: R1: the word is one of an index.
         let address = unsafe { Address::of(word) };
-        if inner.is_placed_by_key(scanned.index, key, address) {
+        if let Some((&(of, row), rest)) = left.split_first()
+            // SAFETY: the arena is cleared after the transaction.
+            && row == address && unsafe { of.get() } == key
+        {
+            left = rest;
             return true;
         }
-        same = left.next() == Some(&address);
+        same = inner.is_placed_by_key(scanned.index, key, address);
         same
     });
-    same && left.next().is_none()
+    same && left.is_empty()
 }
 
 /// Borrows bounds.

@@ -6,10 +6,11 @@ use crate::canary;
 use crate::error::Conflict;
 use crate::index::ErasedIndex;
 use crate::policy::{Policy, Stop};
-use crate::postponed::caught;
+use crate::postponed::{NEEDS_REPAIRS, removed, replaced};
 use crate::rows::Address;
 use silvics::AllocError;
 use silvics_sync::atomic::Ordering;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 
 impl<P: Policy> Inner<'_, P> {
@@ -30,11 +31,12 @@ impl<P: Policy> Inner<'_, P> {
     }
 
     fn try_commit(&mut self) -> Result<(), Stop> {
-        P::prepare(self)?;
-        // After the locks: see `StoreCore::repairs`.
-        if self.store.repairs() != self.repairs {
-            return Err(Conflict::RangeChanged.into());
-        }
+        let prepared = catch_unwind(AssertUnwindSafe(|| P::prepare(self)));
+        prepared.unwrap_or_else(|panic| {
+            self.abort(); // the index has panicked, and nothing has been changed
+            resume_unwind(panic)
+        })?;
+        self.check_repairs()?; // after the locks: see `StoreCore::repairs`
         if self.work.writes.is_empty() {
             P::publish(self);
             self.clear();
@@ -52,8 +54,22 @@ impl<P: Policy> Inner<'_, P> {
         Ok(())
     }
 
-    /// Gives the keys that rows take over to these rows. If there is no memory, the keys lead to
-    /// the rows before, or will do so before another transaction uses the store.
+    /// Fails if the store needs repairs, or has been repaired since the transaction began.
+    #[inline(always)]
+    pub(crate) fn check_repairs(&self) -> Result<(), Stop> {
+        if self.store.repairs() == self.repairs { Ok(()) } else { Err(self.repairs_differ()) }
+    }
+
+    #[cold]
+    fn repairs_differ(&self) -> Stop {
+        if self.repairs == NEEDS_REPAIRS {
+            return Stop::Alloc(AllocError::System { requested: 0 });
+        }
+        Conflict::RangeChanged.into()
+    }
+
+    /// Gives the keys that rows take over to these rows. If there is no memory, each key is given
+    /// back to the row that had it, now or before another transaction uses the store.
     fn take_over(&mut self) -> Result<(), AllocError> {
         for at in 0..self.work.placed.len() {
             if self.work.placed[at].takes_over.is_none() {
@@ -77,7 +93,7 @@ impl<P: Policy> Inner<'_, P> {
         let Some(row) = row(placed) else { return Ok(()) };
         // SAFETY: T1; the arena is cleared after the transaction.
         let (index, key) = unsafe { (placed.index.get(), placed.key.get()) };
-        caught(|| index.replace(key, row.word(), &self.guard))
+        replaced(index, key, row, &self.guard)
     }
 
     /// Gives a key that was taken over back to the row before, now or later.
@@ -86,14 +102,14 @@ impl<P: Policy> Inner<'_, P> {
         if self.replace(at, |placed| placed.takes_over).is_ok() {
             return;
         }
-        let Placed { index, key, row, takes_over, .. } = &self.work.placed[at];
-        let is_void = |row: &Address| {
-            let own = self.work.writes.find(*row);
-            own.is_some_and(|at| self.work.writes.all()[at].kind == WriteKind::Void)
+        let &Placed { index, key, row, takes_over, .. } = &self.work.placed[at];
+        // SAFETY: T1; the arena is cleared after the transaction.
+        let (of, key) = unsafe { (index.get(), key.get()) };
+        // The key may be one that the row before does not have, of an entry that was to be removed.
+        let had_key = |row: &Address| {
+            self.work.writes.find(*row).is_some_and(|before| self.had_key(before, of, key))
         };
-        let before = takes_over.filter(|row| !is_void(row));
-        // SAFETY: the arena is cleared after the transaction.
-        self.store.postpone(*index, unsafe { key.get() }, *row, before);
+        self.store.postpone(index, key, row, takes_over.filter(had_key));
     }
 
     /// Changes a row, and removes the entries of keys that it has no more.
@@ -132,10 +148,10 @@ impl<P: Policy> Inner<'_, P> {
         core.with_key(old, |key| {
             let stays = kind == WriteKind::Update && core.with_key(new, |new| new == key);
             if stays || index.look(key, &self.guard) != Some(row.address.word()) {
-                return;
+                return; // another row of this transaction has taken the key over
             }
             P::removing(core);
-            if caught(|| index.remove(key, &self.guard)).is_err() {
+            if !removed(index, key, row.address, &self.guard) {
                 self.store.postpone(IndexPtr::of(index), key, row.address, None);
             }
         });

@@ -50,6 +50,7 @@ impl<P: Policy> Workspace<P> {
         index: IndexPtr,
         key: Stored,
     ) -> Result<(), AllocError> {
+        self.reserve_stuck()?;
         let write = &mut self.writes.all_mut()[at];
         let next = [write.entries[OWN], NONE];
         let (row, takes_over, is_live) = (write.row.address, None, true);
@@ -57,6 +58,17 @@ impl<P: Policy> Workspace<P> {
         let number = self.placed.len() as u32;
         push(&mut self.placed, entry)?;
         write.entries[OWN] = number;
+        Ok(())
+    }
+
+    /// Makes room for one more entry whose removal may fail, besides those that are placed.
+    pub(crate) fn reserve_stuck(&mut self) -> Result<(), AllocError> {
+        let most = self.stuck.len() + self.placed.len() + 1;
+        if self.stuck.capacity() < most {
+            let requested = most * size_of::<(IndexPtr, Stored, Address)>();
+            let failed = |_| AllocError::System { requested };
+            self.stuck.try_reserve(most - self.stuck.len()).map_err(failed)?;
+        }
         Ok(())
     }
 
@@ -70,7 +82,8 @@ impl<P: Policy> Workspace<P> {
         displaced.entries[TAKERS] = number as u32;
     }
 
-    /// Takes an entry off all lists. The last entry of the transaction is one that is still there.
+    /// Takes an entry off all lists. Entries at the end of `placed` that were taken off before go,
+    /// too.
     pub(crate) fn drop_entry(&mut self, number: usize) -> Placed {
         let entry = self.placed[number];
         self.unlink(number, entry.write as usize, OWN);

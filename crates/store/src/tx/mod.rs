@@ -28,11 +28,10 @@ mod write;
 
 pub use scan::Scan;
 
-use crate::error::{Conflict, Error};
+use crate::error::Error;
 use crate::index::{ErasedIndex, IndexCore, Scannable, Search};
 use crate::key::{KeyForm, KeyRef, RowKey};
 use crate::policy::{Optimistic, Policy, Stop};
-use crate::postponed::NEEDS_REPAIRS;
 use crate::row::{Row, RowMut};
 use crate::table::{Index, Multi, Table};
 use arena::Stored;
@@ -382,10 +381,12 @@ impl<'s, P: Policy> Tx<'s, P> {
     /// Whether something that the transaction has read is not true any more, so that it is doomed.
     pub(crate) fn is_outdated(&self) -> bool {
         let Ok(mut inner) = self.inner.try_borrow_mut() else { return false };
-        if inner.doomed.is_none()
-            && let Err(conflict) = P::recheck(&inner)
-        {
-            inner.doom(conflict.into());
+        if inner.doomed.is_none() {
+            let checked =
+                P::recheck(&inner).map_err(Stop::from).and_then(|()| inner.check_repairs());
+            if let Err(stop) = checked {
+                failed(&mut inner, stop);
+            }
         }
         matches!(inner.doomed, Some(Stop::Conflict(_)))
     }
@@ -423,8 +424,10 @@ fn usable<'t, 's, P: Policy>(
 ) -> Result<RefMut<'t, Inner<'s, P>>, Error> {
     match inner.doomed {
         Some(stop) => Err(stop.into()),
-        None if inner.store.repairs() != inner.repairs => Err(repaired(&mut inner)),
-        None => Ok(inner),
+        None => match inner.check_repairs() {
+            Ok(()) => Ok(inner),
+            Err(stop) => Err(failed(&mut inner, stop)),
+        },
     }
 }
 
@@ -470,15 +473,6 @@ fn failed<P: Policy>(inner: &mut Inner<'_, P>, stop: Stop) -> Error {
         Stop::Alloc(_) => inner.starve(),
     }
     stop.into()
-}
-
-/// The error of a transaction during which the store needs repairs, or was repaired.
-#[cold]
-fn repaired<P: Policy>(inner: &mut Inner<'_, P>) -> Error {
-    if inner.repairs == NEEDS_REPAIRS {
-        return silvics::AllocError::System { requested: 0 }.into();
-    }
-    failed(inner, Conflict::RangeChanged.into())
 }
 
 #[cold]

@@ -125,7 +125,13 @@ impl<P: Policy> Inner<'_, P> {
                 match self.open(index.core(), key, word, words, to_write)? {
                     Opened::Row(found) => return Ok(Some(found)),
                     Opened::OwnGone => {
-                        return self.find_taken_over(index, key, word, to_write);
+                        let taker = self.find_taken_over(index, key, word, to_write)?;
+                        // SAFETY: R1: the word is one of an index.
+                        let own = self.work.writes.find(unsafe { Address::of(word) });
+                        if taker.is_some() || own.is_some_and(|at| self.had_key(at, index, key)) {
+                            return Ok(taker);
+                        }
+                        // Another transaction has placed the entry, or its removal has failed.
                     }
                     Opened::Gone if tries < TRIES => {
                         backoff.wait();
@@ -145,8 +151,8 @@ impl<P: Policy> Inner<'_, P> {
         Ok(None)
     }
 
-    /// Finds the row that takes over a key to which `word` belongs: the row of the word is one
-    /// that this transaction deletes or changes.
+    /// Finds the row that takes a key over from the row at `word`, which this transaction deletes
+    /// or changes.
     pub(crate) fn find_taken_over(
         &mut self,
         index: &(dyn ErasedIndex + 'static),
@@ -166,6 +172,16 @@ impl<P: Policy> Inner<'_, P> {
             Opened::Row(found) => Ok(Some(found)),
             Opened::Gone | Opened::OwnGone => Ok(None),
         }
+    }
+
+    /// Whether a row that this transaction writes was committed with a key.
+    pub(crate) fn had_key(&self, at: usize, index: &dyn ErasedIndex, key: KeyRef<'_>) -> bool {
+        let write = &self.work.writes.all()[at];
+        write.old.is_some_and(|old| {
+            // SAFETY: the arena has the image, which nobody writes now.
+            let old = unsafe { bytes(old, write.row.words) };
+            index.core().with_key(old, |of_row| of_row == key)
+        })
     }
 
     /// Whether this transaction has placed an entry.

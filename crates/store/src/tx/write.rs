@@ -7,13 +7,13 @@
 use super::arena::Stored;
 use super::entries::{NO_ENTRIES, Placed};
 use super::read::{Found, Opened};
-use super::state::{IndexPtr, Inner, Write, WriteKind, bytes, reserve};
+use super::state::{IndexPtr, Inner, Write, WriteKind, bytes};
 use crate::canary;
 use crate::error::Error;
 use crate::index::{ErasedIndex, IndexCore};
 use crate::key::KeyRef;
 use crate::policy::{Policy, Seen, Stop};
-use crate::postponed::caught;
+use crate::postponed::removed;
 use crate::rows::{Address, RowRef};
 use crate::table::TableCore;
 use silvics::AllocError;
@@ -213,8 +213,8 @@ impl<P: Policy> Inner<'_, P> {
         Ok(done?)
     }
 
-    /// Removes the entries of a row for which `is_old` holds. If this fails, all are there. `at` is
-    /// the write of the row.
+    /// Removes the entries of a row for which `is_old` holds. If this fails, none of them is
+    /// removed. `at` is the write of the row.
     fn unplace_row(&mut self, at: usize, is_old: impl Fn(&Placed) -> bool) -> Result<(), Stop> {
         self.each_old(at, &is_old, |this, _, placed| {
             if placed.takes_over.is_some() {
@@ -334,10 +334,11 @@ impl<P: Policy> Inner<'_, P> {
         Err(Fail::Error(unique(table, index.core())))
     }
 
-    /// The number of the write of a row that gives a key up, if its entry stays until the commit
-    /// and can be replaced then. It does if the row was committed with the key, or if it is one
-    /// whose removal has failed: this transaction keeps it from now on. Any other entry was placed
-    /// by another transaction, which may remove it.
+    /// Whether the entry of a row that gives its key up stays until the commit, which can replace
+    /// it then. An entry stays if its row was committed with the key. An entry whose removal has
+    /// failed stays, too: this transaction keeps it from now on. Any other entry was placed by
+    /// another transaction, which may remove it. Returns the number of the row's write if the entry
+    /// stays.
     fn outlasts(
         &mut self,
         index: &(dyn ErasedIndex + 'static),
@@ -345,18 +346,12 @@ impl<P: Policy> Inner<'_, P> {
         row: Address,
     ) -> Result<Option<usize>, Stop> {
         let Some(at) = self.work.writes.find(row) else { return Ok(None) };
-        let write = &self.work.writes.all()[at];
-        let has_key = |old| {
-            // SAFETY: the arena has the image, which nobody writes now.
-            let old = unsafe { bytes(old, write.row.words) };
-            index.core().with_key(old, |of_row| of_row == key)
-        };
-        if write.old.is_some_and(has_key) || canary::planted(canary::Canary::EntryStolen) {
+        if self.had_key(at, index, key) || canary::planted(canary::Canary::EntryStolen) {
             return Ok(Some(at));
         }
         if self.stuck(index, key, row).is_none() {
             P::hold(self, at)?; // D1: from now on, no other transaction deletes the row
-            reserve(&mut self.work.stuck)?;
+            self.work.reserve_stuck()?;
             if !self.store.keep_postponed(IndexPtr::of(index), key, row) {
                 return Ok(None);
             }
@@ -418,8 +413,7 @@ impl<P: Policy> Inner<'_, P> {
         }
     }
 
-    /// Whether an entry that leads to a row already is one whose removal has failed. It is not
-    /// removed any more.
+    /// Keeps the entry of a row and a key, if its removal has failed. Returns whether it was so.
     #[cold]
     fn adopts(
         &mut self,
@@ -451,8 +445,7 @@ impl<P: Policy> Inner<'_, P> {
     fn try_remove(&self, index: IndexPtr, key: Stored, row: Address) -> bool {
         // SAFETY: T1; the arena is cleared after the transaction.
         let (index, key) = unsafe { (index.get(), key.get()) };
-        index.look(key, &self.guard) != Some(row.word())
-            || caught(|| index.remove(key, &self.guard)).is_ok()
+        removed(index, key, row, &self.guard)
     }
 
     /// Removes the entries of some rows whose removal has failed, now or in a later transaction.

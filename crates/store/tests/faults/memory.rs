@@ -245,8 +245,11 @@ fn each_list_may_fail_to_grow_while_a_row_moves() {
     }
 }
 
-/// A row that is deleted gives a key up which it had before: the removal of this key's entry has
-/// failed. The entry stays until the commit, which gives it to another row.
+/// Structures whose removals allocate.
+const TREES: Structures = ("lfca-tree", "lfca-tree");
+
+/// A row has lost a key, and the removal of the key's entry has failed. A transaction deletes the
+/// row, and gives the key to another one: the entry stays until the commit, which changes it.
 fn a_postponed_entry_is_taken_over<P: Policy>(structures: Structures) -> bool {
     let (world, heap) = in_heap::<P>(structures);
     let mut model = fill(&world);
@@ -256,7 +259,6 @@ fn a_postponed_entry_is_taken_over<P: Policy>(structures: Structures) -> bool {
     heap.arm(1, Fault::Lasting);
     tx.commit().unwrap();
     let has_failed = heap.refused() > 0;
-    heap.arm(1, Fault::Lasting); // nothing is tidied
     let tx = world.store.begin();
     heap.disarm();
     let mut now = model.clone();
@@ -281,10 +283,139 @@ fn a_postponed_entry_is_taken_over<P: Policy>(structures: Structures) -> bool {
 #[test]
 fn postponed_entries_are_taken_over() {
     fn all<P: Policy>() {
-        let has_failed = a_postponed_entry_is_taken_over::<P>(("lfca-tree", "lfca-tree"));
+        let has_failed = a_postponed_entry_is_taken_over::<P>(TREES);
         assert!(has_failed, "{}: no removal has failed", P::name());
     }
     each_policy!(all());
+}
+
+/// A transaction, behind one that may have changed a row.
+#[derive(Clone, Debug)]
+struct Story {
+    before: Option<Op>,
+    ops: Vec<Op>,
+    /// The operation whose allocations fail; if it is `None`, those of the transaction before do.
+    faulty: Option<usize>,
+}
+
+/// Rows take over keys whose entries were to be removed, and the commit fails in the middle: these
+/// keys go to nobody. The n-th allocation and all later ones fail, in one operation and in the
+/// commit. Returns whether they did so in each of the two.
+fn a_commit_goes_back<P: Policy>(story: &Story, nth: u64, of_commit: u64) -> (bool, bool) {
+    let (world, heap) = in_heap::<P>(TREES);
+    let mut model = fill(&world);
+    if let Some(op) = &story.before {
+        let (tx, mut now) = (world.store.begin(), model.clone());
+        heap.arm(nth, Fault::Lasting);
+        let done = world.run(&tx, &mut now, op).and_then(|()| tx.commit());
+        heap.disarm();
+        assert!(matches!(done, Ok(()) | Err(Error::Alloc(_))), "{done:?}");
+        if done.is_ok() {
+            model = now;
+        }
+    }
+    let (tx, mut now) = (world.store.begin(), model.clone());
+    for (at, op) in story.ops.iter().enumerate() {
+        if story.faulty == Some(at) {
+            heap.arm(nth, Fault::Lasting);
+        }
+        let done = world.run(&tx, &mut now, op);
+        heap.disarm();
+        assert!(matches!(done, Ok(()) | Err(Error::Alloc(_) | Error::Aborted(_))), "{done:?}");
+    }
+    let refused = heap.refused();
+    heap.arm(of_commit, Fault::Lasting);
+    let committed = tx.commit();
+    let goes_back = heap.refused() > refused;
+    heap.disarm();
+    match committed {
+        Ok(()) => model = now,
+        Err(error) => assert!(matches!(error, Error::Alloc(_) | Error::Aborted(_)), "{error}"),
+    }
+    check(&world, &mut model);
+    // Each code can be used, and the rows can go.
+    let codes = (0..8).filter(|&code| model.people.values().all(|of| of.code != code));
+    let ids = (20..).zip(codes.collect::<Vec<_>>());
+    let fill = ids.map(|(id, code)| Op::Insert(id, Person { code, town: 0, balance: 1 }));
+    assert_eq!(world.transaction_strict(&mut model, &fill.collect::<Vec<_>>()), None);
+    let all: Vec<Op> = model.people.keys().map(|&id| Op::Delete(id)).collect();
+    assert_eq!(world.transaction_strict(&mut model, &all), None);
+    world.check(&model).unwrap();
+    world.check_entries(&model);
+    end(world, &heap);
+    (refused > 0, goes_back)
+}
+
+#[test]
+fn commits_of_rows_that_take_over_go_back() {
+    fn all<P: Policy>(story: &Story, both: &mut u32) {
+        for nth in 1.. {
+            let mut has_failed = false;
+            for of_commit in 1.. {
+                let what = format!("{}, {nth}, {of_commit}, {story:?}", P::name());
+                let story = story.clone();
+                let one = within(&what, move || a_commit_goes_back::<P>(&story, nth, of_commit));
+                has_failed = one.0;
+                *both += u32::from(one.0 && one.1);
+                if !one.1 {
+                    break;
+                }
+            }
+            if !has_failed {
+                break;
+            }
+        }
+    }
+    let person = |code| Person { code, town: 1, balance: 33 };
+    let moved = Story {
+        before: Some(Op::Move(1, 7)),
+        ops: vec![Op::Delete(1), Op::Insert(6, person(1)), Op::Delete(2), Op::Insert(5, person(2))],
+        faulty: None,
+    };
+    let inserted = Story {
+        before: None,
+        ops: vec![
+            Op::Insert(5, person(5)),
+            Op::Move(5, 6),
+            Op::Delete(2),
+            Op::Insert(6, person(5)),
+            Op::Insert(7, person(2)),
+        ],
+        faulty: Some(1),
+    };
+    for story in [moved, inserted] {
+        let mut both = 0;
+        each_policy!(all(&story, &mut both));
+        assert!(both > 20, "{both} commits went back behind a failed removal: {story:?}");
+    }
+}
+
+/// A row moves back to a key that the transaction has scanned, and whose entry could not be
+/// removed.
+fn a_scanned_key_comes_back<P: Policy>() {
+    let (world, heap) = in_heap::<P>(TREES);
+    let mut model = fill(&world);
+    let tx = world.store.begin();
+    assert_eq!(world.run(&tx, &mut model, &Op::Move(1, 7)), Ok(()));
+    heap.arm(1, Fault::Lasting);
+    tx.commit().unwrap();
+    assert!(heap.refused() > 0, "no removal has failed");
+    let all = Op::ScanCodes { from: 0, to: 99, descending: false };
+    let (tx, mut now) = (world.store.begin(), model.clone());
+    assert_eq!(world.run(&tx, &mut now, &all), Ok(()));
+    let moved = world.run(&tx, &mut now, &Op::Move(1, 1));
+    match moved.and_then(|()| tx.commit()) {
+        Ok(()) => model = now,
+        Err(error) => assert!(matches!(error, Error::Alloc(_)), "{}: {error}", P::name()),
+    }
+    heap.disarm();
+    check(&world, &mut model);
+    end(world, &heap);
+}
+
+#[test]
+fn scanned_keys_come_back() {
+    each_policy!(a_scanned_key_comes_back());
 }
 
 /// Fills a store with a limit until an insertion fails, deletes everything, and does it again.
