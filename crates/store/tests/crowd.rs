@@ -12,12 +12,13 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use silvics_store::{Error, Policy};
+use silvics_sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use support::kinds::{STRUCTURES, each_policy, within};
 use support::{Model, Op, Person, Structures};
 
 const THREADS: u64 = 10;
-const TRANSACTIONS: usize = 3000;
+const TRANSACTIONS: usize = 1500;
 
 /// A random operation on one of a few rows.
 fn op() -> impl Strategy<Value = Op> {
@@ -47,10 +48,11 @@ fn transactions(seed: u64) -> Vec<(Vec<Op>, bool)> {
     all.new_tree(&mut runner).unwrap().current()
 }
 
-/// Runs the transactions of all threads at once, while allocations fail now and then.
-fn crowd<P: Policy>(structures: Structures, faults: bool, seed: u64) {
+/// Runs the transactions of all threads at once, while allocations fail now and then. Returns
+/// whether the indexes have had the same rows in each committed transaction.
+fn crowd<P: Policy>(structures: Structures, faults: bool, seed: u64) -> bool {
     let (world, heap) = in_heap::<P>(structures);
-    let (shared, faulty) = (&world, &heap);
+    let (shared, faulty, differ) = (&world, &heap, &AtomicBool::new(false));
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
             let all = transactions(seed + thread);
@@ -73,7 +75,7 @@ fn crowd<P: Policy>(structures: Structures, faults: bool, seed: u64) {
                         std::thread::yield_now();
                         if commits {
                             tx.commit()?;
-                            assert!(agree, "{number}, {ops:?}: the indexes have different rows");
+                            differ.fetch_or(!agree, Ordering::Relaxed);
                         }
                         Ok(())
                     });
@@ -86,14 +88,18 @@ fn crowd<P: Policy>(structures: Structures, faults: bool, seed: u64) {
         }
     });
     heap.disarm();
-    let (commits, most) = (world.store.stats().commits, THREADS * TRANSACTIONS as u64);
-    assert!(commits > most / 20, "{commits} of {most} transactions are committed");
+    if differ.load(Ordering::Relaxed) {
+        return false; // then nothing below holds
+    }
+    let commits = world.store.stats().commits;
+    assert!(commits > 100, "only {commits} transactions are committed");
     let mut model = Model::default();
     world.store.transact(|tx| world.read_model(tx, &mut model)).unwrap();
     world.check(&model).unwrap();
     world.check_unlocked(&model);
     world.check_entries(&model);
     end(world, &heap);
+    true
 }
 
 /// A mistake is planted for the whole process, so tests take turns.
@@ -107,7 +113,8 @@ fn crowds_leave_each_key_to_one_row() {
             for faults in [false, true] {
                 let what = format!("{}, {structures:?}, {faults}, {seed}", P::name());
                 let of = *seed;
-                within(&what, move || crowd::<P>(structures, faults, of));
+                let is_right = within(&what, move || crowd::<P>(structures, faults, of));
+                assert!(is_right, "{what}: the indexes have different rows");
                 *seed += THREADS;
             }
         }
@@ -127,10 +134,8 @@ fn a_stolen_entry_is_seen() {
     use std::time::Instant;
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     plant(Some(Canary::EntryStolen));
-    let is_seen = |seed| {
-        let run = move || crowd::<Optimistic>(STRUCTURES[0], false, seed);
-        std::panic::catch_unwind(|| within("a crowd", run)).is_err()
-    };
+    let is_seen =
+        |seed| !within("a crowd", move || crowd::<Optimistic>(STRUCTURES[0], false, seed));
     let begun = Instant::now();
     let crowds = (0..).step_by(THREADS as usize).take_while(|_| begun.elapsed() < BUDGET);
     let first = crowds.map(is_seen).position(|is_seen| is_seen);
