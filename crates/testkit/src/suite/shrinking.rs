@@ -30,7 +30,7 @@ pub fn shrink<I: Subject + ?Sized>(make: Make<I>) -> Outcome {
 fn alone<I: Subject + ?Sized>(make: Make<I>, pages: Pages) -> Outcome {
     let options = Options { pages, ..Options::default() };
     let mut index = make(&options)?;
-    let keys = size::pick(60_000, 6_000, 20) as u64;
+    let keys = size::pick_whole(60_000, 6_000, 20) as u64;
     let kept = keys / 8;
     let mut most = 0;
     for round in 0..3 {
