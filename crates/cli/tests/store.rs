@@ -41,16 +41,17 @@ fn each_core_workload_runs_under_each_policy() {
         );
         assert_eq!(rows(&report).len(), 2 * 3 * 2);
         for row in rows(&report) {
-            // A transaction is one operation; each thread ends with a whole block.
-            assert!(row["operations"].as_u64().unwrap() >= 1200, "{row}");
-            assert_eq!(row["missed"], 0, "{letter}: {row}");
-            assert_eq!(row["checked"], true);
+            assert_eq!((&row["operations"], &row["transactions"]), (&1200.into(), &1200.into()));
+            let kinds = row["kinds"].as_array().unwrap();
+            let by_kind = kinds.iter().map(|kind| kind["transactions"].as_u64().unwrap());
+            assert_eq!(by_kind.sum::<u64>(), 1200, "{row}");
             assert!(row["tps"]["median"].as_f64().unwrap() > 0.0);
             assert!(row["index_us"].as_f64().is_some());
             assert_eq!(row["scanned"].as_u64().unwrap() > 0, letter == "e");
             let inserts = matches!(letter, "d" | "e");
             let records = row["memory"][0]["entries"].as_u64().unwrap();
             assert_eq!(records > 1000, inserts, "{letter}: {records} records");
+            assert_eq!(row["records"][1], records);
         }
     }
 }
@@ -59,14 +60,30 @@ fn each_core_workload_runs_under_each_policy() {
 fn transactions_of_several_operations_read_by_batches() {
     let file = workload("b");
     for get_many in [&[][..], &["--get-many"]] {
-        let args = ["-P", &file, "-p", "recordcount=500", "--transaction", "16", "--costs"];
+        let args = ["-P", &file, "-p", "recordcount=500", "--transaction", "16"];
         let args = [&args[..], get_many, &["-p", "operationcount=3200", "--threads", "2"]].concat();
         let report = ycsb("run", &args);
         let row = &rows(&report)[0];
         let operations = row["operations"].as_u64().unwrap();
         assert_eq!(operations, 16 * row["transactions"].as_u64().unwrap());
-        assert!(row["costs"]["lookup_ns"].as_f64().unwrap() > 0.0, "{row}");
-        assert_eq!(row["latency_us"][0]["kind"], "TRANSACTION");
+        assert_eq!(row["kinds"][0]["kind"], "TRANSACTION");
+        assert_eq!(row["latency_us"]["transactions"], row["transactions"]);
+    }
+}
+
+#[test]
+fn lookups_and_misses_are_measured_beside_a_run() {
+    let file = workload("c");
+    for get_many in [&[][..], &["--get-many"]] {
+        let args = ["-P", &file, "-p", "recordcount=500", "--transaction", "16", "--costs"];
+        let args = [&args[..], get_many, &["-p", "operationcount=3210", "--threads", "2"]].concat();
+        let report = ycsb("run", &args);
+        let costs = &rows(&report)[0]["costs"];
+        assert!(costs["lookup_ns"].as_f64().unwrap() > 0.0, "{costs}");
+        assert!(costs["miss_ns"].as_f64().unwrap() > 0.0, "{costs}");
+        assert!(costs["miss_bytes"].as_u64().unwrap() >= 50_000, "{costs}");
+        // The last transactions are shorter.
+        assert_eq!(rows(&report)[0]["operations"], 2 * 3210);
     }
 }
 
@@ -94,8 +111,8 @@ fn the_study_runs_on_its_rows() {
         ],
     );
     assert_eq!(rows(&report).len(), 9);
+    assert_eq!(report["config"]["transaction"], 16);
     for row in rows(&report) {
-        assert_eq!(row["missed"], 0);
         assert_eq!(row["mixed"], true);
         let (all, transactions) = (row["operations"].as_u64(), row["transactions"].as_u64());
         assert_eq!(all.unwrap(), 16 * transactions.unwrap());
@@ -108,15 +125,25 @@ fn the_study_runs_on_its_rows() {
 fn loads_and_peers_are_measured() {
     let file = workload("a");
     let peers = "map,peer:crossbeam-skiplist,peer:congee,peer:btreemap-rwlock";
-    let report = ycsb("load", &["-P", &file, "-p", "recordcount=3000", "--index", peers]);
+    let report = ycsb("load", &["-P", &file, "-p", "recordcount=10000", "--index", peers]);
     assert_eq!(rows(&report).len(), 4);
-    assert!(rows(&report).iter().all(|row| row["memory"][0]["entries"] == 3000));
+    for row in rows(&report) {
+        assert_eq!(
+            (&row["memory"][0]["entries"], &row["records"][1]),
+            (&10_000.into(), &10_000.into())
+        );
+        assert_eq!((&row["operations"], &row["transactions"]), (&20_000.into(), &200.into()));
+        assert_eq!(row["samples"].as_array().unwrap().len(), 2);
+        assert!(row["index_us"].as_f64().unwrap() > 0.0, "{row}");
+    }
+    let ratios: Vec<f64> =
+        rows(&report).iter().map(|row| row["ratio_to_first"].as_f64().unwrap()).collect();
+    assert!((ratios[0] - 1.0).abs() < 1e-9);
+    assert!(ratios[1..].iter().any(|ratio| (ratio - 1.0).abs() > 1e-9), "{ratios:?}");
     for letter in ["a", "d", "e"] {
         let file = workload(letter);
         let report = ycsb("run", &["-P", &file, "--index", peers, "--policy", "wait-die"]);
-        for row in rows(&report) {
-            assert_eq!(row["missed"], 0, "{letter}: {row}");
-        }
+        assert_eq!(rows(&report).len(), 4, "{letter}");
     }
 }
 
@@ -130,6 +157,11 @@ fn the_output_has_the_lines_of_ycsb() {
     assert!(text.contains("[OVERALL], RunTime(ms), "), "{text}");
     assert!(text.contains("[OVERALL], Throughput(ops/sec), "), "{text}");
     assert!(text.contains("[READ-MODIFY-WRITE], 99thPercentileLatency(us), "), "{text}");
+    let operations = text.lines().filter_map(|line| line.split_once("], Operations, "));
+    let all: u64 = operations.map(|(_, count)| count.parse::<u64>().unwrap()).sum();
+    assert_eq!(all, 1000, "{text}");
+    let load = run(&["store", "ycsb", "load", "-P", &file, "--format", "ycsb", "--rounds", "1"]);
+    assert!(String::from_utf8(load.stdout).unwrap().contains("[INSERT], Operations, 1000"));
     for format in ["table", "csv"] {
         let output = run(&[&args[..6], &[format, "--rounds", "1"]].concat());
         assert!(output.status.success());
@@ -143,7 +175,17 @@ fn wrong_input_is_refused() {
     let refuses = |args: &[&str], parts: &[&str]| {
         refused(&run(&[&["store", "ycsb", "run"], args].concat()), parts);
     };
-    refuses(&[], &["-P", "names no workload"]);
+    refuses(&[], &["-P", "there is no workload"]);
+    refuses(&["-P", &file, "--rows", "5"], &["--rows", "add --study"]);
+    refuses(&["-P", &file, "--format", "ycsb", "--threads", "1,2"], &["--format", "one result"]);
+    refuses(&["-P", &file, "-p", "threadcount=5000"], &["threadcount", "4096"]);
+    refuses(&["-P", &file, "-p", "fieldcount=60000"], &["-p", "lower fieldcount or fieldlength"]);
+    let inserts = ["-p", "insertproportion=1", "-p", "scanproportion=0", "--costs"];
+    refuses(&[&["-P", &file][..], &inserts].concat(), &["--costs", "only inserts"]);
+    let peer = ["--index", "peer:congee", "--policy", "no-wait", "--row-layout", "study"];
+    refuses(&[&["-P", &file][..], &peer].concat(), &["--row-layout", "peer:congee"]);
+    let load = run(&["store", "ycsb", "load", "-P", &file, "--seconds", "1"]);
+    refused(&load, &["--seconds", "a load makes no operations"]);
     refuses(&["-P", "no-such-file"], &["-P", "no-such-file"]);
     refuses(&["-P", &file, "-p", "readproportion=0.5"], &["-P", "sum"]);
     refuses(&["-P", &file, "-p", "requestdistribution=normal"], &["-P", "normal", "zipfian"]);
@@ -168,9 +210,12 @@ fn databases_have_the_same_records() {
         let (file, databases) = (workload(letter), "map,db:sqlite,db:redb,db:surrealmx");
         let report = ycsb("run", &["-P", &file, "--index", databases, "--transaction", "4"]);
         assert_eq!(rows(&report).len(), 4);
-        for row in rows(&report) {
-            assert_eq!(row["missed"], 0, "{letter}: {row}");
-        }
+    }
+    let (file, databases) = (workload("a"), "db:sqlite,db:redb,db:surrealmx");
+    for lengths in ["uniform", "zipfian"] {
+        let lengths = format!("fieldlengthdistribution={lengths}");
+        let report = ycsb("run", &["-P", &file, "--index", databases, "-p", &lengths]);
+        assert_eq!(rows(&report).len(), 3);
     }
 }
 

@@ -50,9 +50,9 @@ pub struct YcsbArgs {
     #[arg(long, value_name = "N", requires = "study")]
     pub transactions: Option<String>,
 
-    /// The indexes: map, peer:NAME, or structures of `silvics list`, with a build as in
-    /// occ-avl:baseline; also the group bst, and databases: db:sqlite, db:redb, db:surrealmx
-    /// (feature `databases`). Ratios are to the first
+    /// The indexes: map (the structure words), peer:NAME, or structures of `silvics list`, with a
+    /// build as in occ-avl:baseline; also the group bst, and databases: db:sqlite, db:redb,
+    /// db:surrealmx (feature `databases`). Ratios are to the first
     #[arg(long, value_name = "NAME,…", default_value = "map")]
     pub index: String,
 
@@ -65,7 +65,8 @@ pub struct YcsbArgs {
     #[arg(long, value_name = "LAYOUT,…", default_value = "inline")]
     pub row_layout: String,
 
-    /// Rows lie in the heap of the indexes' nodes, between them. Needs a placement with a heap
+    /// Takes rows from the heap of the index's nodes, so that they lie between nodes. Needs a
+    /// placement with a heap
     #[arg(long)]
     pub mixed: bool,
 
@@ -84,12 +85,12 @@ pub struct YcsbArgs {
     #[arg(long)]
     pub get_many: bool,
 
-    /// Each run takes so long, whatever operationcount says
+    /// Ends each run after S seconds, instead of operationcount
     #[arg(long, value_name = "S")]
     pub seconds: Option<String>,
 
     /// Measures a lookup of each index alone, with the same draws, and a dependent cache miss, and
-    /// prints what a transaction costs beyond them
+    /// prints what an operation costs beyond them
     #[arg(long)]
     pub costs: bool,
 
@@ -101,7 +102,7 @@ pub struct YcsbArgs {
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: String,
 
-    /// table, json, csv, or ycsb (the lines that YCSB prints)
+    /// table, json, csv, or ycsb (the lines that YCSB prints, of one result)
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     pub format: String,
 }

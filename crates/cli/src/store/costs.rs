@@ -3,7 +3,11 @@
 use super::engine::{Engine, Stop};
 use super::plan::Plan;
 use super::run::Fault;
+use crate::drive::run::Failure;
 use crate::drive::subject::Crew;
+use crate::flags::values::THREADS_MAX;
+use crate::interrupt;
+use silvics::Pages;
 use silvics_workload::Share;
 use silvics_workload::ycsb::{Inserts, Op};
 use std::hint::black_box;
@@ -19,7 +23,7 @@ const LOADS: usize = 200_000;
 /// brings no place that is not asked for.
 const STRIDE: usize = 128;
 
-/// The most bytes of a chase.
+/// The most bytes of a chase: no cache has a part of them that matters.
 const LARGEST: usize = 1 << 30;
 
 /// Times in nanoseconds.
@@ -27,8 +31,10 @@ const LARGEST: usize = 1 << 30;
 pub struct Costs {
     /// A lookup of the index alone, with the keys and draws of the run.
     pub lookup_ns: f64,
-    /// A dependent miss in memory of the size of the table's rows.
+    /// A dependent miss in memory of the size of the table's rows, up to 1 GiB, in pages like
+    /// theirs.
     pub miss_ns: f64,
+    pub miss_bytes: u64,
 }
 
 /// Measures an engine, or returns `None` if it has no index that can be used alone.
@@ -36,11 +42,12 @@ pub fn measure(
     engine: &dyn Engine,
     plan: &Plan,
     inserts: &Inserts,
-    threads: usize,
+    (threads, pages): (usize, Pages),
     crew: &Crew,
 ) -> Result<Option<Costs>, Fault> {
     let rows: u64 = engine.memory().iter().take(1).filter_map(|part| part.bytes).sum();
     let places = ((rows as usize).clamp(STRIDE, LARGEST) / STRIDE).max(2);
+    let chase = Chase::new(places, pages, plan.seed);
     let work = |share: Share| -> Result<Option<Costs>, Fault> {
         let records = draws(plan, inserts, share)?;
         let start = Instant::now();
@@ -52,13 +59,15 @@ pub fn measure(
             return Err(Fault::Stop(Stop::Wrong(wrong)));
         }
         let lookup_ns = time.as_nanos() as f64 / records.len() as f64;
-        Ok(Some(Costs { lookup_ns, miss_ns: chase(places, plan.seed + share.thread as u64) }))
+        let miss_ns = chase.follow(share);
+        Ok(Some(Costs { lookup_ns, miss_ns, miss_bytes: chase.bytes() }))
     };
     let laps = crew.work(threads, work, || ()).map_err(Fault::Failure)?;
     let laps = laps.into_iter().collect::<Result<Option<Vec<Costs>>, Fault>>()?;
     Ok(laps.map(|laps| {
         let mean = |of: fn(&Costs) -> f64| laps.iter().map(of).sum::<f64>() / laps.len() as f64;
-        Costs { lookup_ns: mean(|one| one.lookup_ns), miss_ns: mean(|one| one.miss_ns) }
+        let miss_bytes = chase.bytes();
+        Costs { lookup_ns: mean(|one| one.lookup_ns), miss_ns: mean(|one| one.miss_ns), miss_bytes }
     }))
 }
 
@@ -70,28 +79,73 @@ fn draws(plan: &Plan, inserts: &Inserts, share: Share) -> Result<Vec<u64>, Fault
     while stream.next_block(|ops| {
         records.extend(ops.iter().filter_map(|op: &Op| op.record()));
         records.len() < LOOKUPS
-    }) {}
+    }) {
+        if interrupt::pending() {
+            return Err(Fault::Failure(Failure::Interrupted));
+        }
+    }
     Ok(records)
 }
 
-/// Follows pointers through all places in a random order, and returns the nanoseconds of a step.
-fn chase(places: usize, seed: u64) -> f64 {
-    use rand::SeedableRng as _;
-    use rand::seq::SliceRandom as _;
-    let words = STRIDE / size_of::<u64>();
-    let mut order: Vec<u32> = (0..places as u32).collect();
-    order.shuffle(&mut rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(seed));
-    let mut memory = vec![0_u64; places * words];
-    for pair in 0..places {
-        let (from, to) = (order[pair] as usize, order[(pair + 1) % places] as usize);
-        memory[from * words] = (to * words) as u64;
+/// Places in memory, each of which leads to the next one in a random order.
+struct Chase {
+    words: Vec<u64>,
+    /// The first words of places, from which threads begin.
+    begins: Vec<usize>,
+}
+
+impl Chase {
+    fn new(places: usize, pages: Pages, seed: u64) -> Self {
+        use rand::SeedableRng as _;
+        use rand::seq::SliceRandom as _;
+        let words = STRIDE / size_of::<u64>();
+        let mut order: Vec<u32> = (0..places as u32).collect();
+        order.shuffle(&mut rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(seed));
+        let mut memory = Vec::with_capacity(places * words);
+        if pages != Pages::Small {
+            advise_huge(&mut memory);
+        }
+        memory.resize(places * words, 0_u64);
+        for pair in 0..places {
+            let (from, to) = (order[pair] as usize, order[(pair + 1) % places] as usize);
+            memory[from * words] = (to * words) as u64;
+        }
+        let begins = order.iter().step_by(places.div_ceil(THREADS_MAX));
+        let begins = begins.map(|&place| place as usize * words).collect();
+        Self { words: memory, begins }
     }
-    let (mut at, start) = (order[0] as usize * words, Instant::now());
-    for _ in 0..LOADS {
-        at = memory[at] as usize;
+
+    fn bytes(&self) -> u64 {
+        size_of_val(&self.words[..]) as u64
     }
-    black_box(at);
-    start.elapsed().as_nanos() as f64 / LOADS as f64
+
+    /// Follows the places from that of a thread, and returns the nanoseconds of a step.
+    fn follow(&self, share: Share) -> f64 {
+        let first = share.thread * self.begins.len() / share.threads;
+        let (mut at, start) = (self.begins[first], Instant::now());
+        for _ in 0..LOADS {
+            at = self.words[at] as usize;
+        }
+        black_box(at);
+        start.elapsed().as_nanos() as f64 / LOADS as f64
+    }
+}
+
+/// Asks for pages of 2 MiB, as pools do, before the memory is used.
+fn advise_huge(memory: &mut Vec<u64>) {
+    #[cfg(target_os = "linux")]
+    {
+        const PAGE: usize = 4096;
+        let start = memory.as_mut_ptr().addr().next_multiple_of(PAGE);
+        let end = memory.as_mut_ptr().addr() + memory.capacity() * size_of::<u64>();
+        if let Some(bytes) = end.checked_sub(start) {
+            // SAFETY: the whole pages lie in the vector's memory, and the advice changes no
+            // content. If it is refused, the pages are small.
+            unsafe { libc::madvise(start as *mut libc::c_void, bytes, libc::MADV_HUGEPAGE) };
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = memory;
 }
 
 #[cfg(test)]
@@ -99,7 +153,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_chase_takes_time() {
-        assert!(chase(1000, 1) > 0.0);
+    fn a_chase_comes_to_all_places() {
+        for pages in [Pages::Small, Pages::Thp] {
+            let chase = Chase::new(1000, pages, 1);
+            assert_eq!(chase.bytes(), 1000 * STRIDE as u64);
+            let next = |at: &usize| Some(chase.words[*at] as usize);
+            let seen: std::collections::HashSet<usize> =
+                std::iter::successors(Some(chase.begins[0]), next).take(1000).collect();
+            assert_eq!(seen.len(), 1000);
+            let shares = (0..3).map(|thread| Share { thread, threads: 3 });
+            assert!(shares.map(|share| chase.follow(share)).all(|time| time > 0.0));
+        }
     }
 }

@@ -1,8 +1,7 @@
 //! Databases as the benchmark uses them.
 
 use super::job::{Job, Wrong};
-use super::run::{Lap, Worker};
-use std::ops::Range;
+use super::run::{Lap, Loader, Worker};
 
 /// The reason why an engine cannot go on.
 #[derive(Debug)]
@@ -15,8 +14,8 @@ pub enum Stop {
 
 /// A database that is loaded and run.
 pub trait Engine: Send + Sync {
-    /// Inserts the records of a range.
-    fn load(&self, job: &Job, records: Range<u64>) -> Result<(), Stop>;
+    /// Inserts the records of a thread: see [`Loader::drive`].
+    fn load(&self, loader: Loader<'_>) -> Result<Lap, Stop>;
 
     /// Runs the transactions of a thread: see [`Worker::drive`].
     fn run(&self, worker: Worker<'_>) -> Result<Lap, Stop>;
@@ -44,6 +43,31 @@ pub trait Engine: Send + Sync {
     }
 }
 
+/// The keys of a scan, which must ascend from its start.
+pub struct Ascending {
+    least: u64,
+    ended: bool,
+}
+
+impl Ascending {
+    pub fn from(start: u64) -> Self {
+        Self { least: start, ended: false }
+    }
+
+    /// Checks the next key.
+    #[inline]
+    pub fn see(&mut self, key: u64) -> Result<(), Stop> {
+        if self.ended || key < self.least {
+            let least = self.least;
+            return Err(Stop::Wrong(format!(
+                "a scan has returned key {key}, and its next key had to be {least} or more"
+            )));
+        }
+        (self.least, self.ended) = (key.wrapping_add(1), key == u64::MAX);
+        Ok(())
+    }
+}
+
 /// The memory of a table or index.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Memory {
@@ -52,4 +76,17 @@ pub struct Memory {
     pub entries: u64,
     /// `None` if the part cannot tell.
     pub bytes: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_must_ascend() {
+        let mut keys = Ascending::from(5);
+        assert!(keys.see(5).is_ok() && keys.see(9).is_ok() && keys.see(9).is_err());
+        assert!(keys.see(u64::MAX).is_ok() && keys.see(u64::MAX).is_err());
+        assert!(Ascending::from(5).see(4).is_err());
+    }
 }

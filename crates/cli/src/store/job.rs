@@ -3,8 +3,8 @@
 use crate::flags::error::Error;
 use silvics_workload::Share;
 use silvics_workload::ycsb::{
-    Block, Fields, Inserts, Op, Properties, Request, Stream, Study, StudyStream, Workload,
-    check_head, fill_field,
+    Block, Fields, Inserts, Op, Request, Stream, Study, StudyStream, Workload, check_head,
+    fill_field,
 };
 use std::ops::Range;
 
@@ -16,9 +16,8 @@ pub enum Job {
     Study(Study),
 }
 
-/// The fields of a row in the study's table, and their bytes.
-const STUDY_FIELDS: u32 = 10;
-const STUDY_FIELD_BYTES: u32 = 10;
+/// The bytes of a field of the study that do not change. The others are a part of the stamp.
+const STUDY_FIXED: usize = 4;
 
 /// The transactions of a block in the study.
 const STUDY_BLOCK: usize = 4;
@@ -31,7 +30,7 @@ impl Job {
     pub fn fields(&self) -> u32 {
         match self {
             Self::Core(workload) => workload.settings().fields,
-            Self::Study(_) => STUDY_FIELDS,
+            Self::Study(_) => Study::FIELDS,
         }
     }
 
@@ -39,7 +38,15 @@ impl Job {
     pub fn field_bytes(&self) -> u32 {
         match self {
             Self::Core(workload) => workload.settings().field_bytes,
-            Self::Study(_) => STUDY_FIELD_BYTES,
+            Self::Study(_) => Study::FIELD_BYTES,
+        }
+    }
+
+    /// The operations of a transaction, if the benchmark sets their number.
+    pub fn requests(&self) -> Option<usize> {
+        match self {
+            Self::Core(_) => None,
+            Self::Study(study) => Some(study.requests),
         }
     }
 
@@ -77,40 +84,42 @@ impl Job {
     }
 
     /// The count of inserted records.
-    pub fn inserts(&self) -> Result<Inserts, Error> {
+    pub fn inserts(&self) -> Inserts {
         match self {
-            Self::Core(workload) => Ok(workload.inserts()),
-            // It inserts nothing.
-            Self::Study(_) => {
-                let mut properties = Properties::new();
-                let set = properties.set("recordcount=1");
-                let nothing = set.and_then(|()| Workload::from_properties(&properties));
-                Ok(nothing.map_err(|error| Error::value("--study", error))?.inserts())
-            }
+            Self::Core(workload) => workload.inserts(),
+            Self::Study(study) => Inserts::new(study.rows),
         }
     }
 
     /// Writes a field into `to`, and returns its bytes.
     #[inline]
     pub fn fill<'a>(&self, record: u64, field: u32, stamp: u64, to: &'a mut [u8]) -> &'a [u8] {
-        let bytes = match self {
-            Self::Core(workload) => workload.field_len(record, field, stamp),
-            Self::Study(_) => STUDY_FIELD_BYTES as usize,
-        };
-        let field_bytes = &mut to[..bytes];
-        fill_field(record, field, stamp, field_bytes);
-        field_bytes
+        match self {
+            Self::Core(workload) => {
+                let value = &mut to[..workload.field_len(record, field, stamp)];
+                fill_field(record, field, stamp, value);
+                value
+            }
+            Self::Study(_) => {
+                let value = &mut to[..Study::FIELD_BYTES as usize];
+                let (fixed, rest) = value.split_at_mut(STUDY_FIXED);
+                fill_field(record, field, stamp, fixed);
+                // The high half of a stamp numbers the thread, the low half its transactions.
+                let stamp = (stamp ^ (stamp >> 32)).to_le_bytes();
+                rest.copy_from_slice(&stamp[..rest.len()]);
+                value
+            }
+        }
     }
 
     /// Checks the first bytes of a field.
     #[inline]
-    pub fn check(record: u64, field: u32, value: &[u8]) -> Result<(), Wrong> {
-        match check_head(record, field, value) {
-            Ok(_) => Ok(()),
-            Err(error) => {
-                Err(format!("record {record} has another value in field {field}: {error}"))
-            }
-        }
+    pub fn check(&self, record: u64, field: u32, value: &[u8]) -> Result<(), Wrong> {
+        let head = match self {
+            Self::Core(_) => value,
+            Self::Study(_) => value.get(..STUDY_FIXED).unwrap_or(value),
+        };
+        check_head(record, field, head).map(|_| ()).map_err(|error| error.to_string())
     }
 
     /// The first of the fields, which is checked.
@@ -167,7 +176,8 @@ impl Transactions<'_> {
                 let each = stream.study().requests;
                 let filled = stream.fill(requests);
                 for (op, request) in ops.iter_mut().zip(&*requests) {
-                    let (record, fields) = (request.key, Fields::One((request.key % 10) as u32));
+                    let field = (request.key % u64::from(Study::FIELDS)) as u32;
+                    let (record, fields) = (request.key, Fields::One(field));
                     *op = if request.is_update {
                         Op::Update { record, fields }
                     } else {

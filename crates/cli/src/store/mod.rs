@@ -27,6 +27,7 @@ mod report;
 mod run;
 pub mod timed;
 
+use crate::drive::run::Failure;
 use crate::drive::subject::Crew;
 use crate::flags::error::Error;
 use crate::flags::store::{StoreArgs, StoreBenchmark, YcsbVerb};
@@ -35,8 +36,8 @@ use crate::interrupt;
 use crate::progress::{self, Progress};
 use engine::Engine;
 use plan::Plan;
-use report::{Report, Row};
-use run::Sample;
+use report::Report;
+use run::{Fault, Sample};
 use silvics_workload::ycsb::Inserts;
 
 /// Runs a benchmark of the store and prints the result. Returns whether the user interrupted it.
@@ -52,60 +53,83 @@ pub fn store(args: &StoreArgs) -> Result<bool, Error> {
         progress::note(note);
     }
     interrupt::catch();
-    let runs = if plan.loads { 0 } else { plan.threads.len() * plan.rounds };
-    let progress = Progress::new(plan.contenders.len() * (1 + runs));
     let mut report = Report::new(&plan, Machine::this(crew.threads));
-    let mut engines: Vec<Box<dyn Engine>> = Vec::new();
-    let inserts = plan.contenders.iter().map(|_| plan.job.inserts());
-    let inserts = inserts.collect::<Result<Vec<_>, _>>()?;
-    for contender in &plan.contenders {
-        if interrupt::pending() {
-            break;
-        }
+    let measured =
+        if plan.loads { load(&plan, &crew, &mut report) } else { run(&plan, &crew, &mut report) };
+    report.interrupted = interrupt::pending();
+    // The results before a failure are printed, too.
+    if measured.is_ok() || !report.results.is_empty() {
+        report.print(plan.format)?;
+    }
+    measured.map(|()| report.interrupted)
+}
+
+/// Measures loads. Each one is that of a new database.
+fn load(plan: &Plan, crew: &Crew, report: &mut Report) -> Result<(), Error> {
+    let progress = Progress::new(plan.contenders.len() * plan.rounds);
+    let samples = in_turns(plan, &progress, |at, _| {
+        let contender = &plan.contenders[at];
         progress.doing(format!("loading {}", contender.name()));
-        let engine = contender.make(&plan)?;
-        let loaded = run::load(&*engine, &plan, &crew).map_err(|error| error.of(contender))?;
-        report
-            .results
-            .extend(plan.loads.then(|| Row::of_load(&plan, contender, &*engine, &loaded)));
+        let engine = contender.make(plan)?;
+        run::load(&*engine, plan, crew).map_err(|error| error.of(contender))
+    })?;
+    report.add(plan, plan.load_threads, &samples);
+    Ok(())
+}
+
+/// Loads all databases, and measures the operations on them.
+fn run(plan: &Plan, crew: &Crew, report: &mut Report) -> Result<(), Error> {
+    let runs = plan.contenders.len() * (1 + plan.threads.len() * plan.rounds);
+    let progress = Progress::new(runs);
+    let mut engines: Vec<Box<dyn Engine>> = Vec::new();
+    for contender in &plan.contenders {
+        progress.doing(format!("loading {}", contender.name()));
+        let engine = contender.make(plan)?;
+        match run::load(&*engine, plan, crew) {
+            Err(Fault::Failure(Failure::Interrupted)) => return Ok(()),
+            loaded => loaded.map_err(|error| error.of(contender))?,
+        };
         engines.push(engine);
         progress.step();
     }
-    if !plan.loads && engines.len() == plan.contenders.len() {
-        for &threads in &plan.threads {
-            let samples = measure(&plan, threads, (&engines, &inserts), &crew, &progress)?;
-            report.results.extend(Row::all(&plan, threads, &engines, &samples));
-        }
+    let inserts: Vec<Inserts> = engines.iter().map(|_| plan.job.inserts()).collect();
+    let mut number = 0;
+    for &threads in &plan.threads {
+        let samples = in_turns(plan, &progress, |at, round| {
+            let contender = &plan.contenders[at];
+            progress.doing(format!("{} with {threads} threads", contender.name()));
+            number += 1;
+            let which = (threads, round, number);
+            let pages = contender.place.options(None).pages;
+            let sample = run::run(&*engines[at], plan, &inserts[at], which, pages, crew);
+            sample.map_err(|error| error.of(contender))
+        })?;
+        report.add(plan, threads, &samples);
     }
-    report.interrupted = interrupt::pending();
-    drop(progress);
-    report.print(plan.format)?;
-    Ok(report.interrupted)
+    Ok(())
 }
 
 /// Lets the contenders take turns, in reverse order in each second round. Returns the samples of
-/// each. After an interrupt all have those of the finished rounds only.
-fn measure(
+/// each: after an interrupt, those of the finished rounds.
+fn in_turns(
     plan: &Plan,
-    threads: usize,
-    (engines, inserts): (&[Box<dyn Engine>], &[Inserts]),
-    crew: &Crew,
     progress: &Progress,
+    mut measure: impl FnMut(usize, usize) -> Result<Sample, Error>,
 ) -> Result<Vec<Vec<Sample>>, Error> {
-    let mut samples: Vec<Vec<Sample>> = engines.iter().map(|_| Vec::new()).collect();
+    let contenders = plan.contenders.len();
+    let mut samples: Vec<Vec<Sample>> = (0..contenders).map(|_| Vec::new()).collect();
     for round in 0..plan.rounds {
-        for turn in 0..engines.len() {
+        for turn in 0..contenders {
+            let at = if round % 2 == 0 { turn } else { contenders - 1 - turn };
+            let sample = if interrupt::pending() { None } else { Some(measure(at, round)) };
+            // A run that was interrupted is shorter than the others.
             if interrupt::pending() {
                 for finished in &mut samples {
                     finished.truncate(round);
                 }
                 return Ok(samples);
             }
-            let at = if round % 2 == 0 { turn } else { engines.len() - 1 - turn };
-            let contender = &plan.contenders[at];
-            progress.doing(format!("{} with {threads} threads", contender.name()));
-            let sample = run::run(&*engines[at], plan, &inserts[at], (threads, round), crew);
-            samples[at].push(sample.map_err(|error| error.of(contender))?);
+            samples[at].extend(sample.transpose()?);
             progress.step();
         }
     }

@@ -1,19 +1,17 @@
 //! The store as an engine.
 
-use super::engine::{Engine, Memory, Stop};
+use super::engine::{Ascending, Engine, Memory, Stop};
 use super::job::Job;
-use super::run::{Context, Lap, Worker};
+use super::run::{Context, Lap, Loader, Worker};
 use super::timed::Timed;
 use crate::flags::error::Error;
 use silvics_store::index::{FormOf, Scannable, Search};
 use silvics_store::{
-    Column, Index, IndexSpec, Policy, Row, Schema, Store, StoreOptions, Table, Tx, Type,
+    Column, Index, IndexSpec, Policy, Row, Schema, SchemaError, Store, StoreOptions, Table, Tx,
+    Type,
 };
 use silvics_workload::ycsb::{Fields, Op};
-use std::ops::{ControlFlow, Range};
-
-/// The records of a transaction of the load.
-const LOAD_BATCH: u64 = 64;
+use std::ops::ControlFlow;
 
 /// The most keys of a transaction that are looked up at once.
 const MANY: usize = 64;
@@ -38,7 +36,17 @@ impl<P: Policy, I: Search<Form = u64>> Ours<P, I> {
     /// Makes an empty store for a job.
     pub fn new(job: &Job, options: &StoreOptions, make: Make<I>) -> Result<Self, Error> {
         let made = Self::try_new(job, options, make);
-        made.map_err(|error| Error::value("--index", error))
+        made.map_err(|error| match error {
+            silvics_store::Error::Schema(SchemaError::TooLarge { bytes, .. }) => {
+                let most = silvics_store::ROW_BYTES;
+                let problem = format!(
+                    "a record has {bytes} bytes, and a row of the store at most {most}: lower \
+                     fieldcount or fieldlength"
+                );
+                Error::value("-p", problem)
+            }
+            error => Error::value("--index", error),
+        })
     }
 
     fn try_new(
@@ -84,12 +92,17 @@ impl<P: Policy, I: Search<Form = u64>> Ours<P, I> {
         })
     }
 
-    /// Checks the fields that a read has asked for.
+    /// Checks the key of a row, and one of the fields that a read has asked for.
     #[inline]
-    fn check(&self, record: u64, fields: Fields, row: &Row<'_>) -> Result<(), Stop> {
+    fn check(&self, job: &Job, record: u64, fields: Fields, row: &Row<'_>) -> Result<(), Failed> {
+        let (key, wanted) = (row.get(self.key)?, job.key(record));
+        if key != wanted {
+            let wrong = format!("a lookup of key {wanted} has returned the row with key {key}");
+            return Err(Failed::Stop(Stop::Wrong(wrong)));
+        }
         let field = Job::checked(fields);
-        let value = row.get(self.fields[field as usize]).map_err(|error| refused(&error))?;
-        Job::check(record, field, value).map_err(Stop::Wrong)
+        let value = row.get(self.fields[field as usize])?;
+        job.check(record, field, value).map_err(|wrong| Failed::Stop(Stop::Wrong(wrong)))
     }
 }
 
@@ -167,14 +180,16 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Ours<P, I> {
         match op {
             Op::Read { record, fields } | Op::ReadModifyWrite { record, read: fields, .. } => {
                 match tx.get(&self.index, job.key(record))? {
-                    Some(row) => self.check(record, fields, &row).map_err(Failed::Stop)?,
+                    Some(row) => self.check(job, record, fields, &row)?,
                     None => seen.0 += 1,
                 }
             }
             Op::Scan { record, len, .. } => {
-                let scan = tx.scan(&self.index, job.key(record)..).limit(len as usize);
-                scan.for_each(|row| {
-                    seen.1 += u64::from(row.get(self.key).is_ok());
+                let start = job.key(record);
+                let (scan, mut keys) = (tx.scan(&self.index, start..), Ascending::from(start));
+                scan.limit(len as usize).for_each(|row| {
+                    keys.see(row.get(self.key)?).map_err(Failed::Stop)?;
+                    seen.1 += 1;
                     Ok::<_, Failed>(ControlFlow::Continue(()))
                 })?;
             }
@@ -215,9 +230,7 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Ours<P, I> {
             for (op, row) in ops.iter().zip(&rows) {
                 let Op::Read { record, fields } = *op else { continue };
                 match row {
-                    Some(row) => {
-                        self.check(record, fields, row).map_err(Failed::Stop)?;
-                    }
+                    Some(row) => self.check(context.job, record, fields, row)?,
                     None => seen.0 += 1,
                 }
             }
@@ -227,18 +240,15 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Ours<P, I> {
 }
 
 impl<P: Policy, I: Scannable + Search<Form = u64>> Engine for Ours<P, I> {
-    fn load(&self, job: &Job, records: Range<u64>) -> Result<(), Stop> {
+    fn load(&self, loader: Loader<'_>) -> Result<Lap, Stop> {
+        let job = loader.job;
         let mut buffer = vec![0; job.field_bytes() as usize];
-        let mut first = records.start;
-        while first < records.end && !crate::interrupt::pending() {
-            let last = records.end.min(first + LOAD_BATCH);
+        loader.drive(|records| {
             let batch = self.store.transact(|tx| {
-                (first..last).try_for_each(|record| self.insert(tx, job, record, 0, &mut buffer))
+                records.clone().try_for_each(|record| self.insert(tx, job, record, 0, &mut buffer))
             });
-            batch.map_err(|error| refused(&error))?;
-            first = last;
-        }
-        Ok(())
+            batch.map_err(|error| refused(&error))
+        })
     }
 
     fn run(&self, worker: Worker<'_>) -> Result<Lap, Stop> {

@@ -13,7 +13,7 @@ use silvics::{Options, WordTree};
 use silvics_store::index::{Lists, Named, Scannable, Scans, Search};
 use silvics_store::lock::{Latched, Padded, PthreadLock};
 use silvics_store::{Locking, NoWait, Optimistic, Policy, StoreOptions, Study, WaitDie};
-use silvics_workload::ycsb::{Properties, Study as StudyJob, Workload};
+use silvics_workload::ycsb::{Properties, RequestDist, Study as StudyJob, Workload};
 use std::time::Duration;
 
 /// The most operations of a transaction.
@@ -126,13 +126,16 @@ impl Plan {
     pub fn new(args: &YcsbArgs, cores: usize, loads: bool) -> Result<Self, Error> {
         let transaction = |text: &str| number(text, 1, TRANSACTION_MAX);
         let transaction = single("--transaction", &args.transaction, transaction)?;
-        let (job, notes) = job(args)?;
+        let (mut job, mut notes) = job(args)?;
         let time = args.seconds.as_deref().map(|text| single("--seconds", text, seconds));
         let time = time.transpose()?;
+        let rounds = single("--rounds", &args.rounds, |text| number(text, 1, 100_000))?;
         let (mut threads, mut operations, mut limit) = (None, None, None);
         if let Job::Core(workload) = &job {
             let settings = workload.settings();
-            threads = settings.threads.map(|threads| threads as usize);
+            let asked = settings.threads.map(|threads| threads.to_string());
+            let asked = asked.map(|text| single("-p threadcount", &text, threads_of));
+            threads = asked.transpose()?;
             operations = settings.operations.filter(|_| time.is_none());
             limit = settings.seconds.map(Duration::from_secs);
         }
@@ -142,27 +145,76 @@ impl Plan {
             return Err(Error::value("-p", problem));
         }
         let threads = match &args.threads {
-            Some(text) => list("--threads", text, |text| number(text, 1, THREADS_MAX))?,
+            Some(text) => list("--threads", text, threads_of)?,
             None => vec![threads.unwrap_or(cores)],
         };
+        if let Job::Core(workload) = job {
+            let grows = workload.inserts_records()
+                && workload.settings().request_dist == RequestDist::Zipfian;
+            if grows && operations.is_none() {
+                notes.push(
+                    "requests do not reach all records that are inserted: a run that ends by time \
+                     expects the inserts of operationcount"
+                        .into(),
+                );
+            }
+            let runs = operations.map_or(1, |_| rounds * threads.len());
+            job = Job::Core(Box::new(workload.of_runs(runs as u64)));
+        }
         let plan = Self {
             contenders: contenders(args)?,
-            job,
             loads,
             load_threads: threads.iter().copied().max().unwrap_or(1).min(cores),
+            transaction: job.requests().unwrap_or(transaction),
             threads,
-            transaction,
             get_many: args.get_many,
             operations,
             time,
             costs: args.costs,
-            rounds: single("--rounds", &args.rounds, |text| number(text, 1, 100_000))?,
+            rounds,
             seed: single("--seed", &args.seed, seed)?,
             format: Output::parse(&args.format)?,
             notes,
+            job,
         };
         plan.contenders.iter().try_for_each(|contender| contender.check(&plan.job))?;
+        plan.check(args)?;
         Ok(plan)
+    }
+
+    /// Fails if flags do not suit each other.
+    fn check(&self, args: &YcsbArgs) -> Result<(), Error> {
+        if self.loads {
+            let flags = [
+                ("--seconds", args.seconds.is_some()),
+                ("--costs", self.costs),
+                ("--get-many", self.get_many),
+                ("--transaction", args.transaction != "1"),
+            ];
+            if let Some((flag, _)) = flags.into_iter().find(|(_, is_set)| *is_set) {
+                let problem = "a load makes no operations of the workload: use `ycsb run`";
+                return Err(Error::value(flag, problem));
+            }
+        }
+        if let (Output::Ycsb, true) = (self.format, self.contenders.len() * self.threads.len() > 1)
+        {
+            let problem = "`ycsb` has room for one result: name one index, policy, layout of rows, \
+                           placement and number of threads, or choose json";
+            return Err(Error::value("--format", problem));
+        }
+        if let (Job::Core(workload), true) = (&self.job, self.costs) {
+            let shares = workload.settings().proportions;
+            if shares.insert >= 1.0 {
+                let problem = "the workload only inserts, so it has no lookups to measure";
+                return Err(Error::value("--costs", problem));
+            }
+            if self.get_many && shares.read < 1.0 {
+                let problem = "only transactions of reads use get_many, and the workload also \
+                               writes or scans: leave --get-many or --costs out";
+                return Err(Error::value("--costs", problem));
+            }
+        }
+        Ok(())
     }
 
     /// Whether a run ends when the first thread has finished.
@@ -171,7 +223,18 @@ impl Plan {
     }
 }
 
-/// The benchmark, with notes on properties without a meaning.
+fn threads_of(text: &str) -> Result<usize, String> {
+    number(text, 1, THREADS_MAX)
+}
+
+/// Properties of YCSB that have no effect here, and why.
+const WITHOUT_EFFECT: [(&str, &str); 3] = [
+    ("target", "each thread works as fast as it can"),
+    ("table", "the table is called usertable"),
+    ("zeropadding", "keys are numbers"),
+];
+
+/// The benchmark, with notes on properties without an effect.
 fn job(args: &YcsbArgs) -> Result<(Job, Vec<String>), Error> {
     if args.study {
         let count = |flag, text: &Option<String>, default: u64| match text {
@@ -195,15 +258,28 @@ fn job(args: &YcsbArgs) -> Result<(Job, Vec<String>), Error> {
         }
         return Ok((Job::Study(study), Vec::new()));
     }
+    for (flag, value) in [("--rows", &args.rows), ("--transactions", &args.transactions)] {
+        if value.is_some() {
+            return Err(Error::value(flag, "only the study has it: add --study"));
+        }
+    }
     if args.files.is_empty() && args.properties.is_empty() {
-        let problem = "names no workload: add for example -P workloads/workloada, or --study";
+        let problem = "there is no workload: add for example -P workloads/workloada, or --study";
         return Err(Error::value("-P", problem));
     }
     let properties = args.properties.iter().map(String::as_str);
-    let read = Properties::read(&args.files, properties);
-    let workload = read.and_then(|properties| Workload::from_properties(&properties));
+    let properties = Properties::read(&args.files, properties);
+    let properties = properties.map_err(|error| Error::value("-P", error))?;
+    let workload = Workload::from_properties(&properties);
     let workload = workload.map_err(|error| Error::value("-P", error))?;
-    let notes = workload.settings().notes.iter().map(ToString::to_string).collect();
+    let mut notes: Vec<String> =
+        workload.settings().notes.iter().map(ToString::to_string).collect();
+    for (name, why) in WITHOUT_EFFECT {
+        if let Some(property) = properties.get(name) {
+            let origin = &property.origin;
+            notes.push(format!("the property `{name}` ({origin}) has no effect here: {why}"));
+        }
+    }
     Ok((Job::Core(Box::new(workload)), notes))
 }
 
@@ -223,9 +299,11 @@ fn contenders(args: &YcsbArgs) -> Result<Vec<Contender>, Error> {
             contenders.push(Contender { index, control, layout, place, mixed: false });
             continue;
         }
+        // A peer has its own memory.
+        let places = if index.starts_with("peer:") { &places[..1] } else { &places[..] };
         for &control in &controls {
             for &layout in &layouts {
-                for &place in &places {
+                for &place in places {
                     let (index, mixed) = (index.clone(), args.mixed);
                     contenders.push(Contender { index, control, layout, place, mixed });
                 }
@@ -314,8 +392,10 @@ impl Contender {
                 .map(|structure| structure.name);
             let names = scanning.collect::<Vec<_>>().join(", ");
             let index = &self.index;
-            let problem =
-                format!("`{index}` cannot scan, as the workload does: choose from {names}");
+            let problem = format!(
+                "`{index}` cannot scan, as the workload does: choose from map, {names}, or peers \
+                 and databases"
+            );
             return Err(Error::value("--index", problem));
         }
         Ok(())
@@ -323,6 +403,11 @@ impl Contender {
 
     #[cfg(feature = "peers")]
     fn check_peer(&self) -> Result<(), Error> {
+        if self.layout != Layout::Inline {
+            let layout = self.layout.name();
+            let problem = format!("`{}` has rows of the layout inline, not {layout}", self.index);
+            return Err(Error::value("--row-layout", problem));
+        }
         if super::peers::Peer::of(&self.index).is_some() {
             return Ok(());
         }

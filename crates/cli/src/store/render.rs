@@ -27,24 +27,54 @@ impl Report {
     }
 
     fn tables(&self) -> String {
-        let config = &self.config;
         let mut text = format!("silvics {} on {}\n", self.machine.silvics, self.machine);
-        let ends = match (config.operations, config.seconds) {
-            (Some(operations), _) => format!("{} operations", count(operations as usize)),
-            (None, Some(seconds)) => format!("{seconds} s"),
+        self.header(&mut text);
+        for rows in self.results.chunk_by(|a, b| a.threads == b.threads) {
+            let threads = rows[0].threads;
+            let table = table(rows, self.unit());
+            _ = write!(text, "\n{threads} thread{}\n{table}\n", plural(threads));
+            details(&mut text, rows);
+        }
+        text.push_str(
+            "\nChecked: the number of records after each round; the record, and the first bytes of \
+             one field, of each read; the order of the keys of each scan.\n",
+        );
+        if self.interrupted {
+            text.push_str("Interrupted: this is what was finished.\n");
+        }
+        text
+    }
+
+    /// The unit of rates.
+    fn unit(&self) -> &'static str {
+        if self.config.phase == "load" { "records/s" } else { "tx/s" }
+    }
+
+    fn header(&self, text: &mut String) {
+        let config = &self.config;
+        let operations = config.operations.map(|all| format!("{} operations", count(all as usize)));
+        let seconds = config.seconds.map(|seconds| format!("{seconds} s"));
+        let ends = match (operations, seconds) {
+            _ if config.phase == "load" => "one load each".into(),
+            (Some(operations), Some(seconds)) => format!("{operations}, or {seconds}"),
+            (Some(end), None) | (None, Some(end)) => end,
             (None, None) => "transactions until the first thread has finished".into(),
+        };
+        let transaction = match config.phase {
+            "load" => config.load_batch as usize,
+            _ => config.transaction,
         };
         _ = writeln!(
             text,
-            "{} {}: {} records of {} fields of {} bytes, {} operation{} per transaction{}; {} \
-             round{} of {ends}, contenders in turns A B … B A, threads pinned, seed {}",
+            "{} {}: {} records of {} fields of {} bytes, {transaction} operation{} per \
+             transaction{}; {} round{} of {ends}, contenders in turns A B … B A, threads pinned, \
+             seed {}",
             config.benchmark,
             config.phase,
             count(config.records as usize),
             config.fields,
             config.field_bytes,
-            config.transaction,
-            plural(config.transaction),
+            plural(transaction),
             if config.get_many { " (get_many)" } else { "" },
             config.rounds,
             plural(config.rounds),
@@ -52,61 +82,59 @@ impl Report {
         );
         _ = writeln!(
             text,
-            "tx/s: median of the rounds and an interval that covers it with {:.0} %; ratio: to the \
-             first row; index and database: time of a transaction inside and outside of the index \
-             (one transaction of {} is timed)",
+            "{}: median of the rounds, and an interval that covers it with {:.0} %; ratio: to the \
+             first row; index: time of a transaction in the index, rest: in the database around it \
+             and in this benchmark (of one transaction in {}); p50, p99: of one transaction in {}",
+            self.unit(),
             100.0 * config.interval_coverage,
             config.index_sampled,
+            config.latency_sampled,
         );
-        for rows in self.results.chunk_by(|a, b| a.threads == b.threads) {
-            let threads = rows[0].threads;
-            _ = write!(text, "\n{threads} thread{}\n{}\n", plural(threads), table(rows));
-            details(&mut text, rows);
-        }
-        text.push_str("\nThe values that were read, and the numbers of records, were checked.\n");
-        if self.interrupted {
-            text.push_str("Interrupted: this is what was finished.\n");
-        }
-        text
     }
 
-    /// The lines of YCSB's own exporter, for each row behind each other.
+    /// The lines of YCSB's own exporter. A plan with this format has one contender and one number
+    /// of threads.
     fn ycsb(&self) -> String {
         let mut text = String::new();
         for row in &self.results {
             _ = writeln!(text, "[OVERALL], RunTime(ms), {:.0}", 1e3 * row.seconds);
             let rate = row.operations as f64 / row.seconds;
             _ = writeln!(text, "[OVERALL], Throughput(ops/sec), {rate}");
-            for kind in &row.latency_us {
-                let name = kind.kind;
-                _ = writeln!(text, "[{name}], Operations, {}", kind.sampled);
-                _ = writeln!(text, "[{name}], AverageLatency(us), {}", kind.mean);
-                _ = writeln!(text, "[{name}], MinLatency(us), {}", kind.min);
-                _ = writeln!(text, "[{name}], MaxLatency(us), {}", kind.max);
-                _ = writeln!(text, "[{name}], 95thPercentileLatency(us), {}", kind.p95);
-                _ = writeln!(text, "[{name}], 99thPercentileLatency(us), {}", kind.p99);
+            if self.config.phase == "load" {
+                _ = writeln!(text, "[INSERT], Operations, {}", row.operations);
+                _ = writeln!(text, "[INSERT], Return=OK, {}", row.operations);
+                continue;
             }
-            for abort in &row.aborts {
-                _ = writeln!(text, "[ABORTS], {}, {}", abort.reason, abort.attempts);
+            for kind in &row.kinds {
+                let name = kind.kind;
+                _ = writeln!(text, "[{name}], Operations, {}", kind.transactions);
+                if kind.sampled > 0 {
+                    _ = writeln!(text, "[{name}], AverageLatency(us), {}", kind.mean);
+                    _ = writeln!(text, "[{name}], MinLatency(us), {}", kind.min);
+                    _ = writeln!(text, "[{name}], MaxLatency(us), {}", kind.max);
+                    _ = writeln!(text, "[{name}], 95thPercentileLatency(us), {}", kind.p95);
+                    _ = writeln!(text, "[{name}], 99thPercentileLatency(us), {}", kind.p99);
+                }
+                _ = writeln!(text, "[{name}], Return=OK, {}", kind.transactions);
             }
         }
         text
     }
 }
 
-fn table(rows: &[Row]) -> comfy_table::Table {
+fn table(rows: &[Row], unit: &'static str) -> comfy_table::Table {
     let header = [
         "index",
         "policy",
         "rows",
         "placement",
-        "tx/s",
+        unit,
         "interval",
         "ratio",
         "interval",
         "aborts %",
         "index us",
-        "database us",
+        "rest us",
         "p50 us",
         "p99 us",
         "table MB",
@@ -116,9 +144,9 @@ fn table(rows: &[Row]) -> comfy_table::Table {
     for row in rows {
         let aborts: u64 = row.aborts.iter().map(|abort| abort.attempts).sum();
         let attempts = aborts + row.transactions;
-        let latency = row.latency_us.iter().max_by_key(|kind| kind.sampled);
-        let bytes = |part: usize| row.memory.get(part).and_then(|part| part.bytes);
-        let megabytes = |part| figure(bytes(part).map(|bytes| bytes as f64 / 1e6), 1);
+        let latency = &row.latency_us;
+        let timed = |percentile: f64| (latency.sampled > 0).then_some(percentile);
+        let megabytes = |part| figure(bytes(row, part).map(|bytes| bytes as f64 / 1e6), 1);
         let mixed = if row.mixed { ", mixed" } else { "" };
         table.add_row([
             row.index.clone(),
@@ -131,9 +159,9 @@ fn table(rows: &[Row]) -> comfy_table::Table {
             ends(row.ratio, 2),
             format!("{:.2}", 100.0 * aborts as f64 / attempts.max(1) as f64),
             figure(row.index_us, 3),
-            figure(row.database_us, 3),
-            figure(latency.map(|kind| kind.p50), 2),
-            figure(latency.map(|kind| kind.p99), 2),
+            figure(row.rest_us, 3),
+            figure(timed(latency.p50), 2),
+            figure(timed(latency.p99), 2),
             megabytes(0),
             megabytes(1),
         ]);
@@ -144,7 +172,12 @@ fn table(rows: &[Row]) -> comfy_table::Table {
     table
 }
 
-/// Reasons of aborts, operations that found nothing, and the costs of an operation.
+/// The bytes of a part of a database.
+fn bytes(row: &Row, part: usize) -> Option<u64> {
+    row.memory.get(part).and_then(|part| part.bytes)
+}
+
+/// Reasons of aborts, latencies by kind, records that were inserted, and the costs of an operation.
 fn details(text: &mut String, rows: &[Row]) {
     for row in rows {
         let name = format!("{} {}", row.index, row.policy);
@@ -153,8 +186,20 @@ fn details(text: &mut String, rows: &[Row]) {
             let aborts: Vec<String> = row.aborts.iter().map(of).collect();
             _ = writeln!(text, "{name}: aborted attempts by reason: {}", aborts.join(", "));
         }
-        if row.missed > 0 {
-            _ = writeln!(text, "{name}: {} operations found no record", row.missed);
+        let kinds = if row.kinds.len() > 1 { &row.kinds[..] } else { &[] };
+        for kind in kinds.iter().filter(|kind| kind.sampled > 0) {
+            _ = writeln!(
+                text,
+                "{name}: {} {}, {} timed: p50 {:.2} us, p95 {:.2}, p99 {:.2}, max {:.2}",
+                kind.transactions, kind.kind, kind.sampled, kind.p50, kind.p95, kind.p99, kind.max
+            );
+        }
+        let [before, after] = row.records;
+        if after > before && before > 0 {
+            _ = writeln!(
+                text,
+                "{name}: {before} records before the first round, {after} at the end"
+            );
         }
         if row.scanned > 0 {
             _ = writeln!(text, "{name}: scans returned {} rows", row.scanned);
@@ -163,8 +208,12 @@ fn details(text: &mut String, rows: &[Row]) {
             _ = writeln!(
                 text,
                 "{name}: an operation takes {:.0} ns: a lookup of the index alone {:.0}, a \
-                 dependent miss {:.0}, the rest {:.0}",
-                costs.operation_ns, costs.lookup_ns, costs.miss_ns, costs.beyond_ns
+                 dependent miss among {:.0} MB {:.0}, the rest {:.0}",
+                costs.operation_ns,
+                costs.lookup_ns,
+                costs.miss_bytes as f64 / 1e6,
+                costs.miss_ns,
+                costs.beyond_ns
             );
         }
     }
@@ -179,7 +228,7 @@ fn figure(figure: Option<f64>, decimals: usize) -> String {
     figure.map_or(NOTHING.into(), |figure| format!("{figure:.decimals$}"))
 }
 
-const CSV_HEADER: [&str; 22] = [
+const CSV_HEADER: [&str; 23] = [
     "index",
     "structure",
     "policy",
@@ -196,10 +245,11 @@ const CSV_HEADER: [&str; 22] = [
     "operations",
     "aborts",
     "index_us",
-    "database_us",
+    "rest_us",
+    "timed",
     "p50_us",
     "p99_us",
-    "missed",
+    "aborts_by_reason",
     "table_bytes",
     "index_bytes",
 ];
@@ -208,8 +258,10 @@ fn csv_record(row: &Row) -> Vec<String> {
     fn text(value: Option<impl ToString>) -> String {
         value.map(|value| value.to_string()).unwrap_or_default()
     }
-    let latency = row.latency_us.iter().max_by_key(|kind| kind.sampled);
-    let bytes = |part: usize| row.memory.get(part).and_then(|part| part.bytes);
+    let latency = &row.latency_us;
+    let timed = |percentile: f64| text((latency.sampled > 0).then_some(percentile));
+    let reason = |abort: &super::report::Abort| format!("{}={}", abort.reason, abort.attempts);
+    let reasons: Vec<String> = row.aborts.iter().map(reason).collect();
     vec![
         row.index.clone(),
         row.structure.clone(),
@@ -227,11 +279,12 @@ fn csv_record(row: &Row) -> Vec<String> {
         row.operations.to_string(),
         row.aborts.iter().map(|abort| abort.attempts).sum::<u64>().to_string(),
         text(row.index_us),
-        text(row.database_us),
-        text(latency.map(|kind| kind.p50)),
-        text(latency.map(|kind| kind.p99)),
-        row.missed.to_string(),
-        text(bytes(0)),
-        text(bytes(1)),
+        text(row.rest_us),
+        latency.sampled.to_string(),
+        timed(latency.p50),
+        timed(latency.p99),
+        reasons.join(" "),
+        text(bytes(row, 0)),
+        text(bytes(row, 1)),
     ]
 }

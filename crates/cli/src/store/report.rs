@@ -1,9 +1,9 @@
 //! The result, as data. `render` writes it.
 
-use super::engine::{Engine, Memory};
+use super::engine::Memory;
 use super::job::Job;
 use super::plan::{Contender, Plan};
-use super::run::{self, Loaded, Sample};
+use super::run::{self, Sample, Tally};
 use super::timed;
 use crate::drive::stats::{self, Interval};
 use crate::host::machine::Machine;
@@ -31,9 +31,10 @@ pub struct Config {
     pub field_bytes: u32,
     pub transaction: usize,
     pub get_many: bool,
-    /// The operations of a run, if they end it.
+    /// The records of a transaction of the load.
+    pub load_batch: u64,
+    /// The operations of a run, and its seconds, if they end it. The first of them does.
     pub operations: Option<u64>,
-    /// The seconds of a run, if they end it.
     pub seconds: Option<f64>,
     pub load_threads: usize,
     pub rounds: usize,
@@ -58,11 +59,11 @@ pub struct Row {
     pub pages: String,
     pub mixed: bool,
     pub threads: usize,
-    /// Transactions per second; in a load, records per second.
+    /// Transactions per second; of a load, records per second.
     pub tps: Interval,
     /// The rate of each round.
     pub samples: Vec<f64>,
-    /// The seconds of the longest thread, over all rounds.
+    /// The seconds from the start of the first thread to the end of the last, over all rounds.
     pub seconds: f64,
     pub transactions: u64,
     pub operations: u64,
@@ -71,18 +72,20 @@ pub struct Row {
     pub ratio: Interval,
     /// Aborted attempts by reason, over all rounds.
     pub aborts: Vec<Abort>,
-    pub latency_us: Vec<Latency>,
-    /// Microseconds of a transaction in the index, and outside of it. `None` if the engine does not
-    /// tell.
+    /// Latencies of all transactions, and of those of each kind.
+    pub latency_us: Latency,
+    pub kinds: Vec<Latency>,
+    /// Microseconds of a transaction in the index, and all others: those of the database and of
+    /// the benchmark. `None` if the engine does not tell.
     pub index_us: Option<f64>,
-    pub database_us: Option<f64>,
-    /// Operations that found no record, and rows of scans, over all rounds.
-    pub missed: u64,
+    pub rest_us: Option<f64>,
+    /// The rows of scans, over all rounds.
     pub scanned: u64,
+    /// The number of records before the first round, and after the last.
+    pub records: [u64; 2],
     pub costs: Option<Costs>,
+    /// The memory after the last round.
     pub memory: Vec<Memory>,
-    /// The values that were read, and the number of records after each round, were right.
-    pub checked: bool,
 }
 
 /// Aborted attempts.
@@ -92,11 +95,14 @@ pub struct Abort {
     pub attempts: u64,
 }
 
-/// Percentiles of the time of transactions of one kind, in microseconds.
+/// Percentiles of the time of transactions, in microseconds.
 #[derive(Clone, Debug, Serialize)]
 pub struct Latency {
-    /// The name of YCSB, or `TRANSACTION` if a transaction has several operations.
+    /// `ALL`; or the name of YCSB for an operation, `TRANSACTION` for several operations, or
+    /// `BATCH` for those of a load.
     pub kind: &'static str,
+    pub transactions: u64,
+    /// How many of them were timed.
     pub sampled: u64,
     pub mean: f64,
     pub min: f64,
@@ -108,10 +114,11 @@ pub struct Latency {
 
 /// The cost of an operation beyond a lookup of the index alone and a dependent miss.
 #[derive(Clone, Copy, Debug, Serialize)]
-#[expect(clippy::struct_field_names, reason = "the unit")]
 pub struct Costs {
     pub lookup_ns: f64,
     pub miss_ns: f64,
+    /// The bytes of the memory in which the misses were measured.
+    pub miss_bytes: u64,
     pub operation_ns: f64,
     pub beyond_ns: f64,
 }
@@ -126,6 +133,7 @@ impl Report {
             fields: plan.job.fields(),
             field_bytes: plan.job.field_bytes(),
             transaction: plan.transaction,
+            load_batch: run::BATCH,
             get_many: plan.get_many,
             operations: plan.operations,
             seconds: plan.time.map(|time| time.as_secs_f64()),
@@ -140,26 +148,56 @@ impl Report {
     }
 }
 
+impl Report {
+    /// Enters the samples of all contenders: see [`Row::all`].
+    pub fn add(&mut self, plan: &Plan, threads: usize, samples: &[Vec<Sample>]) {
+        let rounds = samples[0].len();
+        if rounds > 0 {
+            let coverage = &mut self.config.interval_coverage;
+            *coverage = stats::coverage(rounds).min(*coverage);
+        }
+        self.results.extend(Row::all(plan, threads, samples));
+    }
+}
+
 impl Row {
-    /// The row of a load.
-    pub fn of_load(
-        plan: &Plan,
-        contender: &Contender,
-        engine: &dyn Engine,
-        loaded: &Loaded,
-    ) -> Self {
-        let rate = loaded.records as f64 / loaded.seconds;
-        let tps = Interval { median: rate, low: rate, high: rate };
-        let mut row = Self::empty(contender, engine, plan.load_threads, tps);
-        (row.seconds, row.operations) = (loaded.seconds, loaded.records);
-        row
+    /// The rows of all contenders. There are none for contenders without samples.
+    fn all(plan: &Plan, threads: usize, samples: &[Vec<Sample>]) -> Vec<Self> {
+        let rate = |sample: &Sample| {
+            let Tally { transactions, operations, .. } = sample.tally;
+            (if plan.loads { operations } else { transactions }) as f64 / sample.seconds
+        };
+        let first: Vec<f64> = samples[0].iter().map(rate).collect();
+        let mut rows = Vec::new();
+        for (contender, samples) in plan.contenders.iter().zip(samples) {
+            let rates: Vec<f64> = samples.iter().map(rate).collect();
+            let ratios: Vec<f64> = rates.iter().zip(&first).map(|(of, to)| of / to).collect();
+            if let (Some(tps), Some(ratio)) = (Interval::of(&rates), Interval::of(&ratios)) {
+                rows.push(Self::of(contender, threads, samples, (rates, tps, ratio)));
+            }
+        }
+        rows
     }
 
-    fn empty(contender: &Contender, engine: &dyn Engine, threads: usize, tps: Interval) -> Self {
-        let memory = engine.memory();
+    /// The row of a contender: the sums over all rounds, of which there is one at least.
+    fn of(
+        contender: &Contender,
+        threads: usize,
+        samples: &[Sample],
+        (rates, tps, ratio): (Vec<f64>, Interval, Interval),
+    ) -> Self {
+        let sum = |count: fn(&Tally) -> u64| -> u64 {
+            samples.iter().map(|sample| count(&sample.tally)).sum()
+        };
+        let transactions = sum(|tally| tally.transactions);
+        let operations = sum(|tally| tally.operations);
+        let in_threads: f64 = samples.iter().map(|sample| sample.thread_seconds).sum();
+        let index: Option<f64> = samples.iter().map(|sample| sample.index_seconds).sum();
+        let each = |seconds: f64| 1e6 * seconds / transactions.max(1) as f64;
+        let last = &samples[samples.len() - 1];
         Self {
             index: contender.name(),
-            structure: memory.get(1).map(|part| part.structure.clone()).unwrap_or_default(),
+            structure: last.memory.get(1).map_or(String::new(), |index| index.structure.clone()),
             policy: contender.policy(),
             row_layout: contender.row_layout(),
             placement: contender.placement(),
@@ -167,101 +205,68 @@ impl Row {
             mixed: contender.mixed,
             threads,
             tps,
-            samples: vec![tps.median],
-            seconds: 0.0,
-            transactions: 0,
-            operations: 0,
-            ratio_to_first: 1.0,
-            ratio: Interval { median: 1.0, low: 1.0, high: 1.0 },
-            aborts: Vec::new(),
-            latency_us: Vec::new(),
-            index_us: None,
-            database_us: None,
-            missed: 0,
-            scanned: 0,
-            costs: None,
-            memory,
-            checked: true,
+            samples: rates,
+            seconds: samples.iter().map(|sample| sample.seconds).sum(),
+            transactions,
+            operations,
+            ratio_to_first: ratio.median,
+            ratio,
+            aborts: aborts(samples),
+            latency_us: Latency::of("ALL", samples, |_| true),
+            kinds: Latency::by_kind(samples),
+            index_us: index.map(each),
+            rest_us: index.map(|index| each(in_threads - index)),
+            scanned: sum(|tally| tally.scanned),
+            records: [samples[0].records[0], last.records[1]],
+            costs: Costs::of(samples, 1e9 * in_threads / operations.max(1) as f64),
+            memory: last.memory.clone(),
         }
-    }
-
-    /// The rows of all contenders. There are none for contenders without samples.
-    pub fn all(
-        plan: &Plan,
-        threads: usize,
-        engines: &[Box<dyn Engine>],
-        samples: &[Vec<Sample>],
-    ) -> Vec<Self> {
-        let rate = |sample: &Sample| sample.tally.transactions as f64 / sample.seconds;
-        let first: Vec<f64> = samples[0].iter().map(rate).collect();
-        let mut rows = Vec::new();
-        for ((contender, engine), samples) in plan.contenders.iter().zip(engines).zip(samples) {
-            let rates: Vec<f64> = samples.iter().map(rate).collect();
-            let ratios: Vec<f64> = rates.iter().zip(&first).map(|(of, to)| of / to).collect();
-            let (Some(tps), Some(ratio)) = (Interval::of(&rates), Interval::of(&ratios)) else {
-                continue;
-            };
-            let mut row = Self::empty(contender, &**engine, threads, tps);
-            (row.samples, row.ratio_to_first, row.ratio) = (rates, ratio.median, ratio);
-            row.add(samples);
-            rows.push(row);
-        }
-        rows
-    }
-
-    /// Enters the sums over all rounds.
-    fn add(&mut self, samples: &[Sample]) {
-        let sum = |count: fn(&Sample) -> u64| samples.iter().map(count).sum::<u64>();
-        self.transactions = sum(|sample| sample.tally.transactions);
-        self.operations = sum(|sample| sample.tally.operations);
-        self.missed = sum(|sample| sample.tally.missed);
-        self.scanned = sum(|sample| sample.tally.scanned);
-        self.seconds = samples.iter().map(|sample| sample.seconds).sum();
-        let threads: f64 = samples.iter().map(|sample| sample.thread_seconds).sum();
-        let index: Option<f64> = samples.iter().map(|sample| sample.index_seconds).sum();
-        let each = |seconds: f64| 1e6 * seconds / self.transactions.max(1) as f64;
-        self.index_us = index.map(each);
-        self.database_us = index.map(|index| each(threads - index));
-        for (reason, attempts) in samples.iter().flat_map(|sample| &sample.aborts) {
-            match self.aborts.iter_mut().find(|abort| abort.reason == *reason) {
-                Some(abort) => abort.attempts += attempts,
-                None => self.aborts.push(Abort { reason, attempts: *attempts }),
-            }
-        }
-        self.aborts.retain(|abort| abort.attempts > 0);
-        self.latency_us = Latency::of(samples);
-        self.costs = Costs::of(samples, 1e9 * threads / self.operations.max(1) as f64);
     }
 }
 
+/// The aborted attempts by reason.
+fn aborts(samples: &[Sample]) -> Vec<Abort> {
+    let mut all: Vec<Abort> = Vec::new();
+    for &(reason, attempts) in samples.iter().flat_map(|sample| &sample.aborts) {
+        match all.iter_mut().find(|abort| abort.reason == reason) {
+            Some(abort) => abort.attempts += attempts,
+            None => all.push(Abort { reason, attempts }),
+        }
+    }
+    all.retain(|abort| abort.attempts > 0);
+    all
+}
+
 impl Latency {
-    fn of(samples: &[Sample]) -> Vec<Self> {
-        let mut kinds: Vec<&'static str> = Vec::new();
-        for of in samples.iter().flat_map(|sample| &sample.latency) {
-            if !kinds.contains(&of.kind) {
-                kinds.push(of.kind);
+    fn by_kind(samples: &[Sample]) -> Vec<Self> {
+        let mut names: Vec<&'static str> = Vec::new();
+        for kind in samples.iter().flat_map(|sample| &sample.kinds) {
+            if !names.contains(&kind.name) {
+                names.push(kind.name);
             }
         }
-        let merged = |kind: &'static str| {
-            let all = samples.iter().flat_map(|sample| &sample.latency);
-            let histograms = all.filter(|of| of.kind == kind).map(|of| of.histogram.clone());
-            let histogram = histograms.reduce(|mut all, one| {
-                all += one;
-                all
-            })?;
-            let at = |quantile| histogram.value_at_quantile(quantile) as f64 / 1e3;
-            Some(Self {
-                kind,
-                sampled: histogram.len(),
-                mean: histogram.mean() / 1e3,
-                min: histogram.min() as f64 / 1e3,
-                p50: at(0.5),
-                p95: at(0.95),
-                p99: at(0.99),
-                max: histogram.max() as f64 / 1e3,
-            })
-        };
-        kinds.into_iter().filter_map(merged).collect()
+        names.into_iter().map(|name| Self::of(name, samples, |kind| kind == name)).collect()
+    }
+
+    /// The latencies of the kinds for which `counts` holds.
+    fn of(kind: &'static str, samples: &[Sample], counts: impl Fn(&str) -> bool) -> Self {
+        let (mut transactions, mut histogram) = (0, run::histogram());
+        for of in samples.iter().flat_map(|sample| &sample.kinds).filter(|of| counts(of.name)) {
+            transactions += of.transactions;
+            histogram += &of.histogram;
+        }
+        let at = |quantile| histogram.value_at_quantile(quantile) as f64 / 1e3;
+        Self {
+            kind,
+            transactions,
+            sampled: histogram.len(),
+            mean: histogram.mean() / 1e3,
+            min: histogram.min() as f64 / 1e3,
+            p50: at(0.5),
+            p95: at(0.95),
+            p99: at(0.99),
+            max: histogram.max() as f64 / 1e3,
+        }
     }
 }
 
@@ -274,6 +279,7 @@ impl Costs {
         };
         let (lookup_ns, miss_ns) = (median(|one| one.lookup_ns)?, median(|one| one.miss_ns)?);
         let beyond_ns = operation_ns - lookup_ns - miss_ns;
-        Some(Self { lookup_ns, miss_ns, operation_ns, beyond_ns })
+        let miss_bytes = costs.iter().map(|one| one.miss_bytes).max()?;
+        Some(Self { lookup_ns, miss_ns, miss_bytes, operation_ns, beyond_ns })
     }
 }

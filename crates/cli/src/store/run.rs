@@ -1,6 +1,6 @@
 //! The measured loops.
 
-use super::engine::{Engine, Stop};
+use super::engine::{Engine, Memory, Stop};
 use super::job::{Job, Transactions};
 use super::plan::{Contender, Plan};
 use super::timed;
@@ -9,13 +9,19 @@ use crate::drive::subject::Crew;
 use crate::flags::error::Error;
 use crate::interrupt;
 use hdrhistogram::Histogram;
+use silvics::Pages;
 use silvics_sync::atomic::{AtomicBool, Ordering};
 use silvics_workload::Share;
 use silvics_workload::ycsb::{Inserts, Op};
+use std::ops::Range;
+use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-/// One of this many transactions is timed.
+/// One of this many transactions is timed, not the first.
 pub const SAMPLED: u64 = 17;
+
+/// The records of a transaction of the load, in each database.
+pub const BATCH: u64 = 100;
 
 /// The longest time that a histogram records, in nanoseconds.
 const LONGEST: u64 = 60_000_000_000;
@@ -49,23 +55,91 @@ pub struct Tally {
     pub operations: u64,
     /// The rows that scans returned.
     pub scanned: u64,
-    /// Operations that found no record.
+    /// Operations that found no record. Each record was loaded, or inserted and acknowledged, so
+    /// there must be none.
     pub missed: u64,
     pub inserted: u64,
+}
+
+impl Tally {
+    fn add(&mut self, other: Self) {
+        self.transactions += other.transactions;
+        self.operations += other.operations;
+        self.scanned += other.scanned;
+        self.missed += other.missed;
+        self.inserted += other.inserted;
+    }
 }
 
 /// The result of a thread.
 pub struct Lap {
     pub tally: Tally,
-    pub time: Duration,
+    pub start: Instant,
+    pub end: Instant,
     pub index: timed::Sum,
-    pub latency: Vec<Latency>,
+    pub kinds: Vec<Kind>,
 }
 
-/// Latencies of one kind of transaction, in nanoseconds.
-pub struct Latency {
-    pub kind: &'static str,
+/// Transactions of one kind, and the latencies of some, in nanoseconds.
+pub struct Kind {
+    pub name: &'static str,
+    pub transactions: u64,
     pub histogram: Histogram<u64>,
+}
+
+/// Counts the transactions of a thread, and times some.
+struct Meter {
+    start: Instant,
+    tally: Tally,
+    kinds: Vec<Kind>,
+}
+
+impl Meter {
+    fn new() -> Self {
+        timed::take();
+        Self { start: Instant::now(), tally: Tally::default(), kinds: Vec::new() }
+    }
+
+    /// Makes a transaction.
+    fn one(
+        &mut self,
+        name: &'static str,
+        operations: u64,
+        transact: impl FnOnce() -> Result<(), Stop>,
+    ) -> Result<(), Stop> {
+        timed::begin();
+        let sampled = self.tally.transactions % SAMPLED == SAMPLED - 1;
+        let began = sampled.then(Instant::now);
+        transact()?;
+        let time = began.map(|began| began.elapsed());
+        let known = self.kinds.iter().position(|kind| kind.name == name);
+        let at = known.unwrap_or_else(|| {
+            self.kinds.push(Kind { name, transactions: 0, histogram: histogram() });
+            self.kinds.len() - 1
+        });
+        let kind = &mut self.kinds[at];
+        kind.transactions += 1;
+        if let Some(time) = time {
+            kind.histogram.saturating_record((time.as_nanos() as u64).clamp(1, LONGEST));
+        }
+        self.tally.transactions += 1;
+        self.tally.operations += operations;
+        Ok(())
+    }
+
+    /// Ends the measurement, with what the transactions have counted.
+    fn lap(self, mut counted: Tally) -> Lap {
+        let end = Instant::now();
+        timed::begin(); // the last transaction has ended
+        counted.add(self.tally);
+        let (start, kinds) = (self.start, self.kinds);
+        Lap { tally: counted, start, end, index: timed::take(), kinds }
+    }
+}
+
+/// A histogram of nanoseconds.
+pub fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, LONGEST, 3).expect("these bounds are valid")
 }
 
 /// The context of a transaction.
@@ -75,6 +149,7 @@ pub struct Context<'a> {
     /// A number for the values that the thread writes. Each transaction has another one.
     pub stamp: u64,
     pub get_many: bool,
+    /// The operations' results, which the engine counts.
     pub tally: Tally,
 }
 
@@ -101,134 +176,141 @@ impl<'a> Worker<'a> {
         self.context.job.field_bytes() as usize
     }
 
-    /// Calls `transact` with the operations of one transaction after the other.
+    /// Calls `transact` with the operations of one transaction after the other. The last one may be
+    /// shorter.
     pub fn drive(
         mut self,
         mut transact: impl FnMut(&[Op], &mut Context<'a>) -> Result<(), Stop>,
     ) -> Result<Lap, Stop> {
         let context = &mut self.context;
-        let mut latency: Vec<Latency> = Vec::new();
         let mut fault = None;
-        timed::take();
-        let start = Instant::now();
+        let mut meter = Meter::new();
         loop {
             let more = self.transactions.next_block(|ops| {
-                timed::begin();
-                let sampled = context.tally.transactions.is_multiple_of(SAMPLED);
-                let began = sampled.then(Instant::now);
-                context.stamp += 1;
-                if let Err(stop) = transact(ops, context) {
-                    fault = Some(stop);
+                let left = self.left.map_or(u64::MAX, |all| all - meter.tally.operations);
+                let ops = &ops[..ops.len().min(left as usize)];
+                if ops.is_empty() {
                     return false;
                 }
-                if let Some(began) = began {
-                    record(&mut latency, ops, began.elapsed());
-                }
-                context.tally.transactions += 1;
-                context.tally.operations += ops.len() as u64;
-                self.left.is_none_or(|left| context.tally.operations < left)
+                context.stamp += 1;
+                let done = meter.one(kind_of(ops), ops.len() as u64, || transact(ops, context));
+                fault = done.err();
+                fault.is_none()
             });
-            let is_over = self.deadline.is_some_and(|deadline| start.elapsed() >= deadline)
+            let is_over = self.deadline.is_some_and(|deadline| meter.start.elapsed() >= deadline)
                 || self.finished.is_some_and(|finished| finished.load(Ordering::Relaxed));
             if !more || is_over || interrupt::pending() {
                 break;
             }
         }
-        let time = start.elapsed();
+        let lap = meter.lap(context.tally);
         if let Some(finished) = self.finished {
             finished.store(true, Ordering::Relaxed);
         }
-        match fault {
-            Some(stop) => Err(stop),
-            None => Ok(Lap { tally: context.tally, time, index: timed::take(), latency }),
-        }
+        fault.map_or(Ok(lap), Err)
     }
 }
 
-/// Enters the time of a transaction.
-fn record(latency: &mut Vec<Latency>, ops: &[Op], time: Duration) {
-    let kind = match ops {
+/// The name of a kind of transaction.
+fn kind_of(ops: &[Op]) -> &'static str {
+    match ops {
         [op] => op.kind_name(),
         _ => "TRANSACTION",
-    };
-    let nanoseconds = (time.as_nanos() as u64).clamp(1, LONGEST);
-    let known = latency.iter().position(|of| of.kind == kind);
-    let at = known.unwrap_or_else(|| {
-        latency.push(Latency { kind, histogram: histogram() });
-        latency.len() - 1
-    });
-    latency[at].histogram.saturating_record(nanoseconds);
-}
-
-fn histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, LONGEST, 3).expect("these bounds are valid")
-}
-
-/// The result of a load.
-pub struct Loaded {
-    pub seconds: f64,
-    pub records: u64,
-}
-
-/// Loads the records by all threads of the crew.
-pub fn load(engine: &dyn Engine, plan: &Plan, crew: &Crew) -> Result<Loaded, Fault> {
-    let start = Instant::now();
-    let work = |share: Share| engine.load(&plan.job, plan.job.load_part(share));
-    let done = crew.work(plan.load_threads, work, || ()).map_err(Fault::Failure)?;
-    let seconds = start.elapsed().as_secs_f64();
-    done.into_iter().collect::<Result<(), Stop>>().map_err(Fault::Stop)?;
-    if interrupt::pending() {
-        return Err(Fault::Failure(Failure::Interrupted));
     }
-    let records = engine.records().map_err(Fault::Stop)?;
-    if records != plan.job.records() {
-        let wanted = plan.job.records();
-        let wrong = format!("it has {records} records after the load of {wanted}");
-        return Err(Fault::Stop(Stop::Wrong(wrong)));
-    }
-    Ok(Loaded { seconds, records })
 }
 
-/// The result of a run.
+/// The records that a thread loads.
+pub struct Loader<'a> {
+    pub job: &'a Job,
+    records: Range<u64>,
+}
+
+impl Loader<'_> {
+    /// Calls `insert` with the records of one transaction after the other.
+    pub fn drive(
+        self,
+        mut insert: impl FnMut(Range<u64>) -> Result<(), Stop>,
+    ) -> Result<Lap, Stop> {
+        let mut meter = Meter::new();
+        let mut first = self.records.start;
+        while first < self.records.end && !interrupt::pending() {
+            let last = self.records.end.min(first + BATCH);
+            meter.one("BATCH", last - first, || insert(first..last))?;
+            first = last;
+        }
+        Ok(meter.lap(Tally::default()))
+    }
+}
+
+/// The result of a run or a load.
 pub struct Sample {
     pub tally: Tally,
-    /// The time of the longest thread.
+    /// The time from the start of the first thread to the end of the last.
     pub seconds: f64,
     /// The time that all threads have spent, and that of their indexes.
     pub thread_seconds: f64,
     pub index_seconds: Option<f64>,
-    pub latency: Vec<Latency>,
+    pub kinds: Vec<Kind>,
     pub aborts: Vec<(&'static str, u64)>,
     pub costs: Option<super::costs::Costs>,
+    /// The number of records before, and after.
+    pub records: [u64; 2],
+    /// The memory of each part, afterwards.
+    pub memory: Vec<Memory>,
 }
 
-/// Runs the benchmark once.
+/// Loads the records by all threads of the crew.
+pub fn load(engine: &dyn Engine, plan: &Plan, crew: &Crew) -> Result<Sample, Fault> {
+    let barrier = Barrier::new(plan.load_threads);
+    let before = engine.aborts();
+    let work = |share: Share| {
+        let loader = Loader { job: &plan.job, records: plan.job.load_part(share) };
+        barrier.wait();
+        engine.load(loader).map_err(Fault::Stop)
+    };
+    let laps = crew.work(plan.load_threads, work, || ()).map_err(Fault::Failure)?;
+    let laps = laps.into_iter().collect::<Result<Vec<Lap>, Fault>>()?;
+    let mut sample = joined(engine, laps, &before);
+    if interrupt::pending() {
+        return Err(Fault::Failure(Failure::Interrupted));
+    }
+    sample.records = [0, engine.records().map_err(Fault::Stop)?];
+    if sample.records[1] != plan.job.records() {
+        let (has, wanted) = (sample.records[1], plan.job.records());
+        let wrong = format!("it has {has} records after the load of {wanted}");
+        return Err(Fault::Stop(Stop::Wrong(wrong)));
+    }
+    Ok(sample)
+}
+
+/// Runs the benchmark once. No other run of the command has the same `number`.
 pub fn run(
     engine: &dyn Engine,
     plan: &Plan,
     inserts: &Inserts,
-    (threads, round): (usize, usize),
+    (threads, round, number): (usize, usize, usize),
+    pages: Pages,
     crew: &Crew,
 ) -> Result<Sample, Fault> {
-    let before = (engine.aborts(), engine.records().map_err(Fault::Stop)?);
-    let finished = AtomicBool::new(false);
+    let (aborts, before) = (engine.aborts(), engine.records().map_err(Fault::Stop)?);
+    let (finished, barrier) = (AtomicBool::new(false), Barrier::new(threads));
     let seed = plan.seed.wrapping_add(round as u64);
     let work = |share: Share| -> Result<Lap, Fault> {
-        let stream = plan.job.stream(seed, share, inserts, plan.transaction);
-        let transactions = stream.map_err(Fault::Error)?;
+        let transactions = plan.job.stream(seed, share, inserts, plan.transaction);
         let part = plan.operations.map(|all| {
             let part = share.part(all);
             part.end - part.start
         });
+        barrier.wait();
         let worker = Worker {
             context: Context {
                 job: &plan.job,
                 inserts,
-                stamp: ((round * threads + share.thread + 1) as u64) << 32,
+                stamp: ((number * threads + share.thread + 1) as u64) << 32,
                 get_many: plan.get_many,
                 tally: Tally::default(),
             },
-            transactions,
+            transactions: transactions.map_err(Fault::Error)?,
             left: part,
             deadline: plan.time,
             finished: plan.stops_with_first().then_some(&finished),
@@ -237,49 +319,57 @@ pub fn run(
     };
     let laps = crew.work(threads, work, || ()).map_err(Fault::Failure)?;
     let laps = laps.into_iter().collect::<Result<Vec<Lap>, Fault>>()?;
-    let sample = joined(engine, laps, &before.0);
-    let records = engine.records().map_err(Fault::Stop)?;
-    let wanted = before.1 + sample.tally.inserted;
-    if records != wanted {
-        let wrong = format!("it has {records} records after the run, and should have {wanted}");
+    let mut sample = joined(engine, laps, &aborts);
+    let Tally { missed, inserted, .. } = sample.tally;
+    if missed > 0 {
+        let wrong = format!("{missed} operations have not found their record");
         return Err(Fault::Stop(Stop::Wrong(wrong)));
     }
-    let costs = plan.costs.then(|| super::costs::measure(engine, plan, inserts, threads, crew));
-    Ok(Sample { costs: costs.transpose()?.flatten(), ..sample })
+    sample.records = [before, engine.records().map_err(Fault::Stop)?];
+    if sample.records[1] != before + inserted {
+        let (has, wanted) = (sample.records[1], before + inserted);
+        let wrong = format!("it has {has} records after the run, and should have {wanted}");
+        return Err(Fault::Stop(Stop::Wrong(wrong)));
+    }
+    if plan.costs && !interrupt::pending() {
+        sample.costs = super::costs::measure(engine, plan, inserts, (threads, pages), crew)?;
+    }
+    Ok(sample)
 }
 
 /// Adds the laps of all threads.
 fn joined(engine: &dyn Engine, laps: Vec<Lap>, before: &[(&'static str, u64)]) -> Sample {
+    let start = laps.iter().map(|lap| lap.start).min();
+    let end = laps.iter().map(|lap| lap.end).max();
     let mut sample = Sample {
         tally: Tally::default(),
-        seconds: 0.0,
+        seconds: start.zip(end).map_or(0.0, |(start, end)| (end - start).as_secs_f64()),
         thread_seconds: 0.0,
         index_seconds: engine.times_index().then_some(0.0),
-        latency: Vec::new(),
+        kinds: Vec::new(),
         aborts: engine.aborts(),
         costs: None,
+        records: [0; 2],
+        memory: engine.memory(),
     };
     for (reason, count) in &mut sample.aborts {
         let earlier = before.iter().find(|(other, _)| other == reason);
         *count -= earlier.map_or(0, |&(_, count)| count);
     }
     for lap in laps {
-        let (all, one) = (&mut sample.tally, lap.tally);
-        all.transactions += one.transactions;
-        all.operations += one.operations;
-        all.scanned += one.scanned;
-        all.missed += one.missed;
-        all.inserted += one.inserted;
-        let seconds = lap.time.as_secs_f64();
-        sample.seconds = sample.seconds.max(seconds);
+        sample.tally.add(lap.tally);
+        let seconds = (lap.end - lap.start).as_secs_f64();
         sample.thread_seconds += seconds;
         if let Some(sum) = sample.index_seconds {
             sample.index_seconds = lap.index.share().map(|share| sum + seconds * share);
         }
-        for of in lap.latency {
-            match sample.latency.iter_mut().find(|all| all.kind == of.kind) {
-                Some(all) => all.histogram += &of.histogram,
-                None => sample.latency.push(of),
+        for of in lap.kinds {
+            match sample.kinds.iter_mut().find(|all| all.name == of.name) {
+                Some(all) => {
+                    all.transactions += of.transactions;
+                    all.histogram += &of.histogram;
+                }
+                None => sample.kinds.push(of),
             }
         }
     }

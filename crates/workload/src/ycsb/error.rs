@@ -62,10 +62,13 @@ impl fmt::Display for PropertyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io { file, error } => {
-                write!(f, "{file} cannot be read ({error}): name a property file that can")
+                write!(f, "{file} cannot be read ({error}): name a property file that can be read")
             }
             Self::NotText { file } => {
-                write!(f, "{file} is no text of at most 1 MiB: name a property file")
+                write!(
+                    f,
+                    "{file} is larger than 1 MiB, or is not text in UTF-8: name a property file"
+                )
             }
             Self::Escape { origin } => write!(
                 f,

@@ -41,7 +41,7 @@ struct Numbers {
 
 impl Inserts {
     /// Makes a counter whose first record has the number `first`.
-    pub(crate) fn new(first: u64) -> Self {
+    pub fn new(first: u64) -> Self {
         Self {
             first,
             next: AtomicU64::new(0),

@@ -37,6 +37,14 @@ pub struct Study {
     pub transactions: u64,
 }
 
+impl Study {
+    /// The number of a row's fields, and the bytes of each. With its key and the lengths of the
+    /// fields, a row of the store has 128 bytes of columns, as in the study.
+    pub const FIELDS: u32 = 10;
+    /// See [`Study::FIELDS`].
+    pub const FIELD_BYTES: u32 = 8;
+}
+
 /// A request of a transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Request {

@@ -34,6 +34,15 @@ impl Workload {
         &self.settings
     }
 
+    /// Expects the inserts of this many runs on the same records, instead of one run: requests
+    /// under Zipf's law choose among the records that are expected.
+    #[must_use]
+    pub fn of_runs(mut self, runs: u64) -> Self {
+        let operations = self.settings.operations;
+        self.settings.operations = operations.map(|all| all.saturating_mul(runs));
+        self
+    }
+
     /// Whether the workload has scans, which need an index with ranges.
     pub fn scans(&self) -> bool {
         self.settings.proportions.scan > 0.0

@@ -1,20 +1,15 @@
 //! `redb` on its in-memory backend.
 
 use super::{Pending, Record, refused, writes};
-use crate::store::engine::{Engine, Memory, Stop};
-use crate::store::job::Job;
-use crate::store::run::{Context, Lap, Worker};
+use crate::store::engine::{Ascending, Engine, Memory, Stop};
+use crate::store::run::{Context, Lap, Loader, Worker};
 use redb::backends::InMemoryBackend;
 use redb::{
     Database, ReadableDatabase as _, ReadableTable, ReadableTableMetadata as _, TableDefinition,
 };
 use silvics_workload::ycsb::{Fields, Op};
-use std::ops::Range;
 
 const TABLE: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("usertable");
-
-/// The records of a transaction of the load.
-const LOAD_BATCH: u64 = 1000;
 
 pub struct Redb(Database);
 
@@ -44,9 +39,12 @@ impl Redb {
                 }
             }
             Op::Scan { record, len, .. } => {
-                let rows = table.range(job.key(record)..).map_err(refused)?;
-                for row in rows.take(len as usize) {
-                    record_of.copy(row.map_err(refused)?.1.value());
+                let start = job.key(record);
+                let (rows, mut keys) = (table.range(start..), Ascending::from(start));
+                for row in rows.map_err(refused)?.take(len as usize) {
+                    let (key, value) = row.map_err(refused)?;
+                    keys.see(key.value())?;
+                    record_of.copy(value.value());
                     pending.scanned += 1;
                 }
             }
@@ -121,22 +119,20 @@ impl Redb {
 }
 
 impl Engine for Redb {
-    fn load(&self, job: &Job, records: Range<u64>) -> Result<(), Stop> {
-        let (mut first, mut record_of) = (records.start, Record::new(job));
-        while first < records.end && !crate::interrupt::pending() {
-            let last = records.end.min(first + LOAD_BATCH);
+    fn load(&self, loader: Loader<'_>) -> Result<Lap, Stop> {
+        let job = loader.job;
+        let mut record_of = Record::new(job);
+        loader.drive(|records| {
             let transaction = self.0.begin_write().map_err(refused)?;
             {
                 let mut table = transaction.open_table(TABLE).map_err(refused)?;
-                for record in first..last {
+                for record in records {
                     let value = record_of.fill(record, 0, Fields::All);
                     table.insert(job.key(record), value).map_err(refused)?;
                 }
             }
-            transaction.commit().map_err(refused)?;
-            first = last;
-        }
-        Ok(())
+            transaction.commit().map_err(refused)
+        })
     }
 
     fn run(&self, worker: Worker<'_>) -> Result<Lap, Stop> {

@@ -1,16 +1,12 @@
 //! SQLite in memory.
 
 use super::{Pending, refused, writes};
-use crate::store::engine::{Engine, Memory, Stop};
+use crate::store::engine::{Ascending, Engine, Memory, Stop};
 use crate::store::job::Job;
-use crate::store::run::{Context, Lap, Worker};
+use crate::store::run::{Context, Lap, Loader, Worker};
 use rusqlite::{Connection, OptionalExtension as _, params_from_iter, types::Value};
 use silvics_sync::Mutex;
 use silvics_workload::ycsb::{Fields, Op};
-use std::ops::Range;
-
-/// The records of a transaction of the load.
-const LOAD_BATCH: u64 = 1000;
 
 pub struct Sqlite {
     connection: Mutex<Connection>,
@@ -43,7 +39,9 @@ impl Sqlite {
         Ok(Self {
             insert: format!("INSERT INTO usertable (key, {names}) VALUES (?1, {marks})"),
             select: format!("SELECT {names} FROM usertable WHERE key = ?1"),
-            scan: format!("SELECT {names} FROM usertable WHERE key >= ?1 ORDER BY key LIMIT ?2"),
+            scan: format!(
+                "SELECT {names}, key FROM usertable WHERE key >= ?1 ORDER BY key LIMIT ?2"
+            ),
             update_all: format!("UPDATE usertable SET {sets} WHERE key = ?1"),
             update_one: (0..fields).map(one).collect(),
             fields,
@@ -79,7 +77,7 @@ impl Sqlite {
             let bytes = self.copy(row)?;
             let field = Job::checked(fields);
             let blob = row.get_ref(field as usize)?.as_blob()?;
-            Ok((bytes, Job::check(record, field, blob)))
+            Ok((bytes, job.check(record, field, blob)))
         });
         match row.optional().map_err(refused)? {
             Some((_, checked)) => checked.map(|()| true).map_err(Stop::Wrong),
@@ -112,7 +110,10 @@ impl Sqlite {
                 let mut statement = connection.prepare_cached(&self.scan).map_err(refused)?;
                 let key = job.key(record) as i64;
                 let mut rows = statement.query([key, i64::from(len)]).map_err(refused)?;
+                let mut keys = Ascending::from(key as u64);
                 while let Some(row) = rows.next().map_err(refused)? {
+                    let key: i64 = row.get(self.fields as usize).map_err(refused)?;
+                    keys.see(key as u64)?;
                     std::hint::black_box(self.copy(row).map_err(refused)?);
                     pending.scanned += 1;
                 }
@@ -160,21 +161,17 @@ impl Sqlite {
 }
 
 impl Engine for Sqlite {
-    fn load(&self, job: &Job, records: Range<u64>) -> Result<(), Stop> {
-        let mut first = records.start;
-        while first < records.end && !crate::interrupt::pending() {
-            let last = records.end.min(first + LOAD_BATCH);
+    fn load(&self, loader: Loader<'_>) -> Result<Lap, Stop> {
+        let job = loader.job;
+        loader.drive(|records| {
             let connection = self.connection.lock();
             connection.execute_batch("BEGIN").map_err(refused)?;
-            for record in first..last {
+            for record in records {
                 let insert = (&*self.insert, Fields::All);
                 self.write(&connection, insert, job, (record, 0)).map_err(refused)?;
             }
-            connection.execute_batch("COMMIT").map_err(refused)?;
-            drop(connection);
-            first = last;
-        }
-        Ok(())
+            connection.execute_batch("COMMIT").map_err(refused)
+        })
     }
 
     fn run(&self, worker: Worker<'_>) -> Result<Lap, Stop> {

@@ -1,17 +1,12 @@
 //! `surrealmx`: versions of records over a radix tree.
 
 use super::{Pending, Record, refused, writes};
-use crate::store::engine::{Engine, Memory, Stop};
-use crate::store::job::Job;
-use crate::store::run::{Context, Lap, Worker};
+use crate::store::engine::{Ascending, Engine, Memory, Stop};
+use crate::store::run::{Context, Lap, Loader, Worker};
 use silvics_sync::atomic::{AtomicU64, Ordering};
 use silvics_sync::backoff::Backoff;
 use silvics_workload::ycsb::{Fields, Op};
-use std::ops::Range;
 use surrealmx::{Database, Error, Transaction};
-
-/// The records of a transaction of the load.
-const LOAD_BATCH: u64 = 100;
 
 pub struct SurrealMx {
     database: Database,
@@ -56,11 +51,16 @@ impl SurrealMx {
                 }
                 Op::Scan { record, len, .. } => {
                     let range = key(record).to_vec()..vec![0xFF; 9];
-                    transaction.scan_with(range, None, Some(len as usize), |_, value| {
+                    let mut keys = Ascending::from(job.key(record));
+                    let mut seen = Ok(());
+                    transaction.scan_with(range, None, Some(len as usize), |key, value| {
+                        let key = key.first_chunk().map_or(0, |key| u64::from_be_bytes(*key));
+                        seen = keys.see(key);
                         record_of.copy(value);
                         pending.scanned += 1;
-                        true
+                        seen.is_ok()
                     })?;
+                    seen.map_err(Failed::Stop)?;
                 }
                 Op::Insert => {
                     let record = pending.numbers[inserted].record();
@@ -117,19 +117,17 @@ impl SurrealMx {
 }
 
 impl Engine for SurrealMx {
-    fn load(&self, job: &Job, records: Range<u64>) -> Result<(), Stop> {
-        let (mut first, mut record_of) = (records.start, Record::new(job));
-        while first < records.end && !crate::interrupt::pending() {
-            let last = records.end.min(first + LOAD_BATCH);
+    fn load(&self, loader: Loader<'_>) -> Result<Lap, Stop> {
+        let job = loader.job;
+        let mut record_of = Record::new(job);
+        loader.drive(|records| {
             let mut transaction = self.database.transaction(true);
-            for record in first..last {
+            for record in records {
                 let value = record_of.fill(record, 0, Fields::All).to_vec();
                 transaction.set(job.key(record).to_be_bytes(), value).map_err(refused)?;
             }
-            transaction.commit().map_err(refused)?;
-            first = last;
-        }
-        Ok(())
+            transaction.commit().map_err(refused)
+        })
     }
 
     fn run(&self, worker: Worker<'_>) -> Result<Lap, Stop> {

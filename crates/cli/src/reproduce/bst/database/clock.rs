@@ -33,7 +33,8 @@ pub struct Times {
     pub database: Vec<f64>,
     /// Both.
     pub all: Vec<f64>,
-    /// The attempts that were aborted, for each committed transaction, of all runs.
+    /// The attempts that were aborted, for each committed transaction, of all runs and the first
+    /// one, which warms up.
     pub aborts: f64,
 }
 

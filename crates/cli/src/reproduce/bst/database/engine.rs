@@ -11,17 +11,12 @@ use silvics_store::{
     Column, Error as StoreError, Index, IndexSpec, Locking, NoWait, Schema, Store, StoreOptions,
     Study, Table, Tx, Type,
 };
-use silvics_workload::ycsb::Request;
+use silvics_workload::ycsb::{Request, Study as Workload};
 use std::sync::Arc;
 
 /// The policy of the study: row-level two-phase locking that aborts at once, with its layout of
 /// rows.
 type Policy<L> = Locking<NoWait, Study<L>>;
-
-/// The number of a row's fields. With its key and the lengths of the fields, a row has 128 bytes of
-/// columns, as in the study.
-const FIELDS: usize = 10;
-const FIELD_BYTES: u32 = 8;
 
 /// A database, whatever its tree and its locks.
 pub trait Engine: Send + Sync {
@@ -85,8 +80,9 @@ impl<I: Search<Form = u64>, L: RowLock> Database<I, L> {
         let options = StoreOptions { indexes, indexes_in_heap: true, rows_in_heap: Some(heap) };
         let store = Store::with_options(&options)?;
         let mut schema = Schema::new("usertable").column("key", Type::U64);
-        for field in 0..FIELDS {
-            schema = schema.column(format!("field{field}"), Type::Bytes(FIELD_BYTES));
+        for field in 0..Workload::FIELDS {
+            let bytes = Type::Bytes(Workload::FIELD_BYTES);
+            schema = schema.column(format!("field{field}"), bytes);
         }
         let primary = IndexSpec::primary(["key"]).over::<I>().points_only();
         let table = store.create_table(schema.index(primary))?;

@@ -89,7 +89,7 @@ impl Replayed {
 
 /// The bytes that are read of the objects of a row.
 const WORD: usize = 8;
-const ROW_WORDS: usize = 16;
+const ROW_HEAD: usize = 16;
 const COLUMNS: usize = 128;
 
 /// Calls `read` with the address and the bytes of each read of a request, after those of its
@@ -97,7 +97,7 @@ const COLUMNS: usize = 128;
 fn of_request([row, columns, wrapper, lock, cell]: OfRow, mut read: impl FnMut(usize, usize)) {
     read(cell, WORD);
     read(wrapper, WORD);
-    read(row, ROW_WORDS);
+    read(row, ROW_HEAD);
     read(lock, LOCK_BYTES);
     read(columns, COLUMNS);
 }
@@ -109,7 +109,7 @@ fn of_commit(
     mut read: impl FnMut(usize, usize),
 ) {
     read(wrapper, WORD);
-    read(row, ROW_WORDS);
+    read(row, ROW_HEAD);
     if is_update {
         read(columns, COLUMNS);
     }
