@@ -11,6 +11,13 @@ pub const fn pick(release: usize, debug: usize, miri: usize) -> usize {
     if halved < miri { miri } else { halved }
 }
 
+/// As [`pick`], but for the size of one thing that a property makes many times: the first two
+/// halvings make fewer of them, and leave the size.
+pub const fn pick_each(release: usize, debug: usize, miri: usize) -> usize {
+    let halved = pick_whole(release, debug, miri) >> HALVINGS.saturating_sub(2);
+    if halved < miri { miri } else { halved }
+}
+
 /// As [`pick`], but never halved: for a property that says nothing about less work.
 pub const fn pick_whole(release: usize, debug: usize, miri: usize) -> usize {
     if cfg!(miri) {

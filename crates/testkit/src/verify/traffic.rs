@@ -26,9 +26,9 @@ use std::sync::Arc;
 /// The number of keys of a history.
 pub(crate) const KEYS: u32 = 256;
 /// The number of rounds of a history.
-pub(crate) const ROUNDS: usize = crate::size::pick(12, 12, 2);
+pub(crate) const ROUNDS: usize = crate::size::pick_each(12, 12, 2);
 /// The turns of a thread in a round. A turn is one call, or one scan or batch of lookups.
-pub(crate) const TURNS: u32 = crate::size::pick(500, 200, 20) as u32;
+pub(crate) const TURNS: u32 = crate::size::pick_each(500, 200, 20) as u32;
 /// The most keys that a scan covers.
 const SPAN: u32 = 12;
 /// The most keys of a batch: more than structures group together.
