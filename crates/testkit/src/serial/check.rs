@@ -16,8 +16,9 @@ use super::table::Table;
 pub enum Verdict {
     /// The checker found no anomaly. If no choice is open, the history is strictly serializable.
     Serializable {
-        /// The number of choices left open: absent states of keys that could not be ordered.
-        /// Only anomalies that depend on them can have been missed.
+        /// The number of choices left open. A choice is whether a transaction that did not find a
+        /// key or a value comes before it or after it, or which of two lives of a key is the
+        /// earlier one. Only anomalies that depend on open choices can have been missed.
         open: u64,
     },
     /// No serial order that respects real time explains the history.

@@ -1,9 +1,10 @@
 //! Choices between two edges, of which one is true.
 //!
 //! A transaction that found a key absent, while others inserted the key and deleted it again, comes
-//! before the insertion or after the deletion. If one of the two edges would close a cycle with
-//! the other dependencies, the other edge is true. A choice with two edges that would close one is
-//! an anomaly: either edge shows it.
+//! before the insertion or after the deletion. A key has one life at a time, so one of two lives
+//! ends before the other one begins. If one of the two edges would close a cycle with the other
+//! dependencies, the other edge is true. A choice with two edges that would close one is an
+//! anomaly: either edge shows it.
 //!
 //! Choices that remain open are left out. So an anomaly that only shows when several choices are
 //! taken together can be missed. No history without an anomaly is rejected.
@@ -70,7 +71,8 @@ impl Paths<'_> {
     }
 
     /// Whether a path leads from one transaction to another. All transactions on such a path
-    /// overlap the time from the first one's start to the last one's end, or there is a cycle.
+    /// overlap the time from the first one's start to the last one's end, or there is a cycle. So a
+    /// moment on such a path is earlier than the last one's end.
     fn leads(&mut self, from: u32, to: u32) -> bool {
         if from == to {
             return true;
@@ -99,7 +101,7 @@ impl Paths<'_> {
                 let within = if self.graph.is_transaction(edge.to) {
                     of(edge.to).start <= end && of(edge.to).end >= begin
                 } else {
-                    self.graph.moment(edge.to) < of(to).start
+                    self.graph.moment(edge.to) < of(to).end
                 };
                 if within {
                     self.stack.push(edge.to);

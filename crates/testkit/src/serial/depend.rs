@@ -4,9 +4,10 @@ use super::anomaly::Kind;
 use super::flaw::Flaw;
 use super::graph::{Edge, Why};
 use super::history::Transaction;
-use super::lives::Lives;
+use super::lives::{Life, Lives};
 use super::own::{Fact, Observed};
 use super::table::{NONE, Table};
+use std::ops::Range;
 
 /// Two edges of which one is true, and it is not known which one. See [`super::choices`].
 #[derive(Clone, Copy, Debug)]
@@ -19,9 +20,6 @@ pub(super) struct Dependencies<'t, 'h> {
     pub(super) edges: Vec<Edge>,
     pub(super) choices: Vec<Choice>,
 }
-
-/// How far apart in a key's order two lives are compared if some are in no known order.
-const NEAR: usize = 8;
 
 impl<'t, 'h> Dependencies<'t, 'h> {
     pub(super) fn of(
@@ -58,7 +56,8 @@ impl<'t, 'h> Dependencies<'t, 'h> {
         }
     }
 
-    /// Orders the lives of a key.
+    /// Orders the lives of a key. Each two lives are linked by an edge, by a path through lives
+    /// between the two, or by a choice.
     fn between_lives(&mut self, rank: u32) {
         let range = self.lives.of_key(rank);
         let lives = &self.lives.all;
@@ -68,18 +67,22 @@ impl<'t, 'h> Dependencies<'t, 'h> {
             why: Why::Reinserted(to as u32),
             timed: lives[from].first != NONE && lives[to].last != NONE,
         };
-        let ordered = |at: usize| lives[at - 1].is_before(&lives[at]);
-        if (range.start + 1..range.end).all(ordered) {
-            self.edges.extend((range.start + 1..range.end).map(|at| edge(at - 1, at)));
-            return;
-        }
         for at in range.clone() {
-            for later in (at + 1..range.end).take(NEAR) {
-                if lives[at].is_before(&lives[later]) {
-                    self.edges.push(edge(at, later));
-                } else {
-                    self.choices.push(Choice(edge(at, later), edge(later, at)));
+            // The life `at` is before a life with this `min_end`, which is before each later life
+            // with a greater `max_start`: these need no edge from `at`.
+            let mut reached = u64::MAX;
+            for later in at + 1..range.end {
+                if reached < lives[later].min_start_on {
+                    break;
                 }
+                if !lives[at].is_before(&lives[later]) {
+                    self.choices.push(Choice(edge(at, later), edge(later, at)));
+                    continue;
+                }
+                if reached >= lives[later].max_start {
+                    self.edges.push(edge(at, later));
+                }
+                reached = reached.min(lives[later].min_end);
             }
         }
     }
@@ -93,47 +96,44 @@ impl<'t, 'h> Dependencies<'t, 'h> {
     }
 
     /// The reader of an absent key comes after the deletion or before the insertion of each life.
+    /// The lives that are not `near` follow from those that are.
     fn absent(&mut self, by: u32, rank: u32) -> Result<(), Flaw> {
         let range = self.lives.of_key(rank);
         let lives = &self.lives.all[range.clone()];
-        let (Some(earliest), Some(latest)) = (lives.first(), lives.last()) else { return Ok(()) };
+        let Some(earliest) = lives.first() else { return Ok(()) };
         if earliest.first == NONE && earliest.last == NONE {
             let key = self.table.keys[rank as usize];
             return Err(Flaw::absent(self.table.history, by, key));
         }
         let Transaction { start, end, .. } = *self.table.transaction(by);
-        // The lives below `before` are over when the reader begins; it ends before those from
-        // `after` on begin.
-        let mut before = lives.partition_point(|life| life.min_end_on < start);
-        let mut after = lives.partition_point(|life| life.max_start_up <= end);
-        if earliest.first == NONE {
-            before = before.max(1);
-        }
-        if latest.last == NONE {
-            after = after.min(lives.len() - 1);
-        }
-        let ended = |at: usize| {
-            let life = (range.start + at) as u32;
-            let timed = lives[at].first != NONE;
-            Edge { from: lives[at].last, to: by, why: Why::FoundAbsent(life), timed }
-        };
-        let begins = |at: usize| {
-            let life = (range.start + at) as u32;
-            let timed = lives[at].last != NONE;
-            Edge { from: by, to: lives[at].first, why: Why::AbsentBefore(life), timed }
-        };
-        if let Some(at) = before.checked_sub(1) {
-            self.push(ended(at));
-        }
-        if after < lives.len() {
-            self.push(begins(after));
-        }
+        let near = near(lives, start, end);
         // The order of the lives says where an inserter belongs.
-        let open = before..after.max(before);
-        if !open.clone().any(|at| lives[at].first == by) {
-            self.choices.extend(open.map(|at| Choice(ended(at), begins(at))));
+        let inserts = lives[near.clone()].iter().any(|life| life.first == by);
+        for at in near {
+            let (life, number) = (&lives[at], (range.start + at) as u32);
+            let why = Why::FoundAbsent(number);
+            let after = Edge { from: life.last, to: by, why, timed: life.first != NONE };
+            let why = Why::AbsentBefore(number);
+            let before = Edge { from: by, to: life.first, why, timed: life.last != NONE };
+            let (is_after, is_before) = (life.is_over(start), life.is_later(end));
+            if is_after || is_before || !inserts {
+                self.outside((after, is_after), (before, is_before));
+            }
         }
         Ok(())
+    }
+
+    /// Adds those of two edges that are certain, or the choice between them.
+    fn outside(&mut self, (after, is_after): (Edge, bool), (before, is_before): (Edge, bool)) {
+        if is_after {
+            self.push(after);
+        }
+        if is_before {
+            self.push(before);
+        }
+        if !is_after && !is_before {
+            self.choices.push(Choice(after, before));
+        }
     }
 
     /// A transaction that did not find a value comes before its writer, or after the transaction
@@ -166,15 +166,32 @@ impl<'t, 'h> Dependencies<'t, 'h> {
         let before = Edge { from: by, to: version.writer, why: Why::MissedBefore(at), timed };
         let is_gone = version.writer == NONE || version.min_end < start;
         let is_before = version.next == NONE || version.max_start > end;
-        if is_gone {
-            self.push(gone);
-        }
-        if is_before {
-            self.push(before);
-        }
-        if !is_gone && !is_before {
-            self.choices.push(Choice(gone, before));
-        }
+        self.outside((gone, is_gone), (before, is_before));
         Ok(())
     }
+}
+
+/// The lives of a key that are near a transaction which found the key absent. If a life is not
+/// among them, it is before one of them that is over when the transaction starts, or after one of
+/// them that is later than the transaction.
+fn near(lives: &[Life], start: u64, end: u64) -> Range<usize> {
+    let over = lives.partition_point(|life| life.min_end_on < start);
+    let later = lives.partition_point(|life| life.max_start_up <= end);
+    // The lives with a lesser `min_end` are before one that is over.
+    let (mut from, mut reached) = (over, 0);
+    while from > 0 && lives[from - 1].max_end_up >= reached {
+        from -= 1;
+        if lives[from].is_over(start) {
+            reached = reached.max(lives[from].max_start);
+        }
+    }
+    // The lives with a greater `max_start` are after one that is later.
+    let (mut to, mut reached) = (later, u64::MAX);
+    while to < lives.len() && lives[to].min_start_on <= reached {
+        if lives[to].is_later(end) {
+            reached = reached.min(lives[to].min_end);
+        }
+        to += 1;
+    }
+    from.min(later)..to.max(over)
 }

@@ -4,7 +4,8 @@
 //! value, to the deletion is a *life* of the key. Between two lives the key is absent, which has no
 //! name: the order of lives follows from real time. All transactions that wrote, read or replaced a
 //! version of a life come between its insertion and its deletion, both included. So if one of them
-//! ended before one of another life started, the first life is the earlier one.
+//! ended before one of another life started, the first life is the earlier one. If all transactions
+//! of two lives overlap, their order is a choice (`choices.rs`).
 
 use super::anomaly::Kind;
 use super::flaw::Flaw;
@@ -28,6 +29,10 @@ pub(super) struct Life {
     pub(super) min_end_on: u64,
     /// The greatest `max_start` of this life and the key's earlier ones.
     pub(super) max_start_up: u64,
+    /// The greatest `min_end` of this life and the key's earlier ones.
+    pub(super) max_end_up: u64,
+    /// The least `max_start` of this life and the key's later ones.
+    pub(super) min_start_on: u64,
 }
 
 impl Life {
@@ -35,6 +40,18 @@ impl Life {
     /// order of `Lives`.
     pub(super) fn is_before(&self, other: &Life) -> bool {
         self.first == NONE || other.last == NONE || self.min_end < other.max_start
+    }
+
+    /// Whether this life certainly comes before a transaction that starts at `start` and finds the
+    /// key absent.
+    pub(super) fn is_over(&self, start: u64) -> bool {
+        self.first == NONE || self.min_end < start
+    }
+
+    /// Whether this life certainly comes after a transaction that ends at `end` and finds the key
+    /// absent.
+    pub(super) fn is_later(&self, end: u64) -> bool {
+        self.last == NONE || self.max_start > end
     }
 
     /// The place in the order of a key's lives: the initial one, those that ended, the open one. If
@@ -98,6 +115,7 @@ impl Lives {
                 continue;
             }
             all[at].max_start_up = this.max_start.max(before.max_start_up);
+            all[at].max_end_up = this.max_end_up.max(before.max_end_up);
             let key = table.keys[this.rank as usize];
             if before.last == NONE && before.first == NONE {
                 return Err(Flaw::absent(table.history, this.first, key));
@@ -115,8 +133,11 @@ impl Lives {
             }
         }
         for at in (1..all.len()).rev() {
-            if all[at - 1].rank == all[at].rank {
-                all[at - 1].min_end_on = all[at - 1].min_end.min(all[at].min_end_on);
+            let later = all[at];
+            let this = &mut all[at - 1];
+            if this.rank == later.rank {
+                this.min_end_on = this.min_end_on.min(later.min_end_on);
+                this.min_start_on = this.min_start_on.min(later.min_start_on);
             }
         }
         Ok(())
@@ -176,5 +197,15 @@ fn life(table: &Table<'_>, start: u32) -> Life {
     }
     let rank = table.rank(key).unwrap_or(NONE);
     let last = version.next;
-    Life { rank, first, last, min_end, max_start, min_end_on: min_end, max_start_up: max_start }
+    Life {
+        rank,
+        first,
+        last,
+        min_end,
+        max_start,
+        min_end_on: min_end,
+        max_start_up: max_start,
+        max_end_up: min_end,
+        min_start_on: max_start,
+    }
 }

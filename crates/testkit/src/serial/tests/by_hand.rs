@@ -1,5 +1,6 @@
 //! Histories by hand: right ones pass, and each wrong one fails under its name.
 
+use super::orders::has_order;
 use super::*;
 
 /// A history that begins with key 1 = 10 and key 2 = 20; key 3 and key 4 are absent. Its
@@ -76,12 +77,102 @@ fn an_absence_that_fits_two_gaps_stays_open() {
         (10, 20, &[read(3, None), write(3, 31)]),
         (30, 40, &[read(3, 31), write(3, None), read(1, 10), write(1, 11)]),
     ]));
+    // The reader sees a write of a transaction that started after the insertion.
+    right(&history(&[
+        (0, 100, &[read(3, None), read(1, 11)]),
+        (0, 40, &[read(3, None), write(3, 31)]),
+        (50, 100, &[read(1, 10), write(1, 11)]),
+        (0, 100, &[read(3, 31), write(3, None)]),
+    ]));
     let skewed = history(&[
         (0, 100, &[read(3, None), read(1, 11)]),
         (10, 20, &[read(3, None), write(3, 31), read(1, 10), write(1, 11)]),
         (30, 40, &[read(3, 31), write(3, None), read(1, 11), write(1, 12)]),
     ]);
     wrong(&skewed, Kind::ReadSkew, false, 2);
+}
+
+#[test]
+fn an_absence_is_outside_each_of_two_overlapping_lives() {
+    // Two lives of key 3 overlap. The last transaction starts after both insertions and finds the
+    // key absent, but key 1 says that it comes before the first deletion.
+    let insertions_first = history(&[
+        (0, 9, &[read(3, None), write(3, 31)]),
+        (0, 100, &[read(3, 31), write(3, None), read(1, 10), write(1, 11)]),
+        (0, 10, &[read(3, None), write(3, 32)]),
+        (0, 100, &[read(3, 32), write(3, None)]),
+        (50, 60, &[read(3, None), read(1, 10)]),
+    ]);
+    wrong(&insertions_first, Kind::ReadSkew, false, 2);
+    // It ends before both deletions start, but comes after the second insertion.
+    let deletions_last = history(&[
+        (0, 100, &[read(3, None), write(3, 31)]),
+        (90, 100, &[read(3, 31), write(3, None)]),
+        (0, 100, &[read(3, None), write(3, 32), read(1, 10), write(1, 11)]),
+        (91, 100, &[read(3, 32), write(3, None)]),
+        (50, 60, &[read(3, None), read(1, 11)]),
+    ]);
+    wrong(&deletions_last, Kind::ReadSkew, false, 2);
+}
+
+#[test]
+fn lives_far_apart_are_compared() {
+    // Ten lives of key 3 overlap. The first one and the last one come before the others, by keys 4
+    // and 5. The others follow each other, by key 1. `extra` orders the first one and the last one.
+    let lives = |extra: &dyn Fn(u64) -> Vec<Operation>| {
+        let mut transactions: Vec<Transaction> = Vec::new();
+        for life in 0..10 {
+            let mut insertion = vec![read(3, None), write(3, 30 + life)];
+            let mut deletion = vec![read(3, 30 + life), write(3, None)];
+            match life {
+                0 => insertion.extend([read(4, None), write(4, 40)]),
+                9 => insertion.extend([read(5, None), write(5, 50)]),
+                _ => {
+                    insertion.extend([read(1, 9 + life), write(1, 10 + life)]);
+                    deletion.extend([read(4, 40), read(5, 50)]);
+                }
+            }
+            deletion.extend(extra(life));
+            let at = transactions.len();
+            transactions.push(committed(at, life, 100 + life, &insertion));
+            transactions.push(committed(at + 1, life, 100 + life, &deletion));
+        }
+        History { initial: vec![(1, 10)], transactions }
+    };
+    assert_eq!(check(&lives(&|_| vec![])), Verdict::Serializable { open: 1 });
+    right(&lives(&|life| if life == 9 { vec![read(4, 40)] } else { vec![] }));
+    right(&lives(&|life| if life == 0 { vec![read(5, 50)] } else { vec![] }));
+    let both = lives(&|life| match life {
+        0 => vec![read(5, 50)],
+        9 => vec![read(4, 40)],
+        _ => vec![],
+    });
+    wrong(&both, Kind::CircularFlow, false, 2);
+}
+
+/// The limit of the checker: it does not take several open choices together.
+#[test]
+fn an_anomaly_of_three_choices_is_missed() {
+    let present = |keys: [u64; 2]| keys.map(|key| read(key, key * 10));
+    let mut transactions: Vec<Vec<Operation>> = Vec::new();
+    for key in 3..6 {
+        transactions.push(vec![read(key, None), write(key, key * 10)]);
+        transactions.push(vec![read(key, key * 10), write(key, None)]);
+    }
+    // Each reader is within the lives of two keys, and before or after the life of the third one.
+    // Two readers are on the same side. Then each of the two must come before the other one.
+    for (absent, others) in [(3, [4, 5]), (4, [5, 3]), (5, [3, 4])] {
+        let mut operations = present(others).to_vec();
+        operations.push(read(absent, None));
+        transactions.push(operations);
+    }
+    let operations: Vec<&[Operation]> = transactions.iter().map(Vec::as_slice).collect();
+    let two_readers = together(&operations[..8]);
+    assert_eq!(check(&two_readers), Verdict::Serializable { open: 2 });
+    assert!(has_order(&two_readers, true));
+    let three_readers = together(&operations);
+    assert_eq!(check(&three_readers), Verdict::Serializable { open: 3 });
+    assert!(!has_order(&three_readers, false));
 }
 
 #[test]

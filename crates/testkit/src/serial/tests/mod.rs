@@ -4,6 +4,7 @@
 mod broken;
 mod by_hand;
 mod orders;
+mod overlaps;
 #[cfg(feature = "suite")]
 mod random;
 #[cfg(not(miri))]

@@ -44,18 +44,43 @@ pub(super) fn scan_of(map: &Map, range: &Range) -> Vec<Entry> {
 /// Whether some order explains a history: a search over all orders, or all that respect real time.
 pub(super) fn has_order(history: &History, strict: bool) -> bool {
     let committed = history.transactions.iter().filter(|of| of.outcome == End::Committed);
-    let committed: Vec<&Transaction> = committed.collect();
-    assert!(committed.len() <= 10);
-    search(&committed, strict, 0, &history.initial.iter().copied().collect())
+    let all: Vec<&Transaction> = committed.collect();
+    assert!(all.len() <= 12);
+    let failed = vec![false; 1 << all.len()];
+    Search { all, strict, failed }.succeeds(0, &history.initial.iter().copied().collect())
 }
 
-fn search(all: &[&Transaction], strict: bool, done: u32, map: &Map) -> bool {
-    let rest = || (0..all.len()).filter(|at| done & (1 << at) == 0);
-    rest().next().is_none()
-        || rest().any(|at| {
+/// A search over all orders.
+struct Search<'h> {
+    all: Vec<&'h Transaction>,
+    strict: bool,
+    /// The sets of transactions that cannot be the first ones. A set is searched once: each order
+    /// of it that explains its answers leads to the same entries, because values are unique and
+    /// each transaction reads what it replaces.
+    failed: Vec<bool>,
+}
+
+impl Search<'_> {
+    /// Whether the transactions outside the set `done`, which leads to `map`, have an order.
+    fn succeeds(&mut self, done: usize, map: &Map) -> bool {
+        if done + 1 == self.failed.len() {
+            return true;
+        }
+        if self.failed[done] {
+            return false;
+        }
+        let rest: Vec<usize> = (0..self.all.len()).filter(|at| done & (1 << at) == 0).collect();
+        for &at in &rest {
+            let next = self.all[at];
             let mut map = map.clone();
-            rest().all(|other| !strict || all[other].end >= all[at].start)
-                && explains(&mut map, all[at])
-                && search(all, strict, done | 1 << at, &map)
-        })
+            if rest.iter().all(|&other| !self.strict || self.all[other].end >= next.start)
+                && explains(&mut map, next)
+                && self.succeeds(done | 1 << at, &map)
+            {
+                return true;
+            }
+        }
+        self.failed[done] = true;
+        false
+    }
 }

@@ -185,9 +185,9 @@ fn verdicts_are_those_of_the_search_over_all_orders() {
         Ok(())
     });
     let (wrong, missed): (u32, u32) = (wrong.get(), missed.get());
-    println!("{missed} of {wrong} wrong histories were missed, with open choices");
-    assert!(cfg!(miri) || wrong > CASES / 10, "{wrong} of {CASES} histories were wrong");
-    assert!(missed * 50 <= wrong, "{missed} of {wrong} wrong histories were missed");
+    println!("{wrong} of {CASES} histories were wrong");
+    assert!(cfg!(miri) || wrong > CASES / 4, "{wrong} of {CASES} histories were wrong");
+    assert_eq!(missed, 0, "of {wrong} wrong histories, with open choices");
 }
 
 /// The answers of a serial history are those of a map.
