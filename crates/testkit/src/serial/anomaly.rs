@@ -103,7 +103,8 @@ pub struct Dependency {
     pub reason: String,
 }
 
-/// The smallest set of transactions that no serial order explains, as far as the checker looks.
+/// Transactions that no serial order explains: one or two that are wrong by themselves, or else a
+/// cycle of dependencies. No cycle that the checker found has fewer transactions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Anomaly {
     /// The name.

@@ -60,8 +60,8 @@ fn checked(history: &History) -> Result<Verdict, Flaw> {
     let moments = Moments::of(history, &mut edges);
     let cycle = |graph: &Graph<'_>| {
         let (components, cyclic) = graph.components();
-        cyclic.map(|members| {
-            let anomaly = cycle::anomaly(&table, &lives, graph, &components, &members);
+        (!cyclic.is_empty()).then(|| {
+            let anomaly = cycle::anomaly(&table, &lives, graph, &components, cyclic);
             Verdict::Anomaly(Box::new(anomaly))
         })
     };

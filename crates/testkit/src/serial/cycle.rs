@@ -1,4 +1,4 @@
-//! The shortest cycle of a component, its name and its report.
+//! The shortest cycle of a graph, its name and its report.
 
 use super::anomaly::{Anomaly, Dependency, Kind, Link};
 use super::flaw::involved;
@@ -21,18 +21,21 @@ struct Shortest<'g> {
     best: Vec<u32>,
 }
 
-/// Returns the transactions of a shortest cycle of a component. A cycle without real
-/// time is preferred to one with as many transactions and real time.
-fn shortest(graph: &Graph<'_>, components: &[u32], members: &[u32]) -> Vec<u32> {
+/// Returns the transactions of a shortest cycle of the components `cyclic`, each of which has a
+/// cycle. A cycle without real time is preferred to one with as many transactions and real time.
+/// If the search takes more than [`STEPS`], it returns the shortest cycle found by then.
+fn shortest(graph: &Graph<'_>, components: &[u32], mut cyclic: Vec<Vec<u32>>) -> Vec<u32> {
     let reached = vec![(NONE, NONE); graph.nodes()];
     let (touched, best) = (Vec::new(), Vec::new());
     let mut search = Shortest { graph, components, reached, touched, steps: 0, best };
-    let mut sources: Vec<u32> = members.to_vec();
-    sources.retain(|&node| graph.is_transaction(node));
-    sources.sort_unstable();
+    // Small components first: they bound the length of the cycles to look for in large ones.
+    for members in &mut cyclic {
+        members.sort_unstable();
+    }
+    cyclic.sort_unstable_by(|one, other| (one.len(), one).cmp(&(other.len(), other)));
     for timed in [false, true] {
         search.steps = 0;
-        for &source in &sources {
+        for &source in cyclic.iter().flatten() {
             // With real time there is a cycle, so the search goes on until it has found one.
             let spent = search.steps > STEPS && !(timed && search.best.is_empty());
             if search.best.len() == 2 || spent {
@@ -103,15 +106,15 @@ impl Shortest<'_> {
     }
 }
 
-/// Describes the shortest cycle of a component.
+/// Describes the shortest cycle of the components `cyclic`.
 pub(super) fn anomaly(
     table: &Table<'_>,
     lives: &Lives,
     graph: &Graph<'_>,
     components: &[u32],
-    members: &[u32],
+    cyclic: Vec<Vec<u32>>,
 ) -> Anomaly {
-    let mut cycle = shortest(graph, components, members);
+    let mut cycle = shortest(graph, components, cyclic);
     let starts = cycle.iter().map(|&at| table.transaction(at).start);
     let first = starts.enumerate().min_by_key(|&(_, start)| start).map_or(0, |(at, _)| at);
     cycle.rotate_left(first);

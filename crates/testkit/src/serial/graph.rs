@@ -141,9 +141,9 @@ impl<'m> Graph<'m> {
         self.moments.ends[node as usize - self.moments.transactions]
     }
 
-    /// Returns the number of each node's component, and the nodes of a component with a cycle, if
-    /// there is one: the smallest.
-    pub(super) fn components(&self) -> (Vec<u32>, Option<Vec<u32>>) {
+    /// Returns the number of each node's component, and the transactions of each component that has
+    /// a cycle.
+    pub(super) fn components(&self) -> (Vec<u32>, Vec<Vec<u32>>) {
         let mut search = Tarjan {
             graph: self,
             index: vec![NONE; self.nodes()],
@@ -153,14 +153,14 @@ impl<'m> Graph<'m> {
             calls: Vec::new(),
             counted: 0,
             components: 0,
-            smallest: None,
+            cyclic: Vec::new(),
         };
         for root in 0..self.nodes() as u32 {
             if search.index[root as usize] == NONE {
                 search.visit(root);
             }
         }
-        (search.component, search.smallest)
+        (search.component, search.cyclic)
     }
 }
 
@@ -175,7 +175,8 @@ struct Tarjan<'g> {
     calls: Vec<(u32, u32)>,
     counted: u32,
     components: u32,
-    smallest: Option<Vec<u32>>,
+    /// The transactions of each component with a cycle.
+    cyclic: Vec<Vec<u32>>,
 }
 
 impl Tarjan<'_> {
@@ -217,13 +218,13 @@ impl Tarjan<'_> {
     /// Takes the component of `root` off the stack.
     fn leave(&mut self, root: u32) {
         let begin = self.stack.iter().rposition(|&node| node == root).unwrap_or(0);
-        let size = self.stack.len() - begin;
         for &node in &self.stack[begin..] {
             self.component[node as usize] = self.components;
         }
         self.components += 1;
-        if size > 1 && self.smallest.as_ref().is_none_or(|best| size < best.len()) {
-            self.smallest = Some(self.stack[begin..].to_vec());
+        if self.stack.len() - begin > 1 {
+            let members = self.stack[begin..].iter().copied();
+            self.cyclic.push(members.filter(|&node| self.graph.is_transaction(node)).collect());
         }
         self.stack.truncate(begin);
     }

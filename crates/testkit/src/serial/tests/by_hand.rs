@@ -150,6 +150,22 @@ fn lives_far_apart_are_compared() {
     wrong(&both, Kind::CircularFlow, false, 2);
 }
 
+#[test]
+fn the_shortest_cycle_of_all_is_reported() {
+    // Three transactions in a cycle, and two with many moments between them.
+    let history = history(&[
+        (0, 100, &[read(2, 20), write(2, 21), read(3, None)]),
+        (0, 100, &[read(3, None), write(3, 30), read(4, None)]),
+        (0, 100, &[read(4, None), write(4, 40), read(2, 20)]),
+        (0, 5, &[read(1, 10), write(1, 11)]),
+        (0, 10, &[]),
+        (0, 15, &[]),
+        (0, 20, &[]),
+        (30, 40, &[read(1, 10)]),
+    ]);
+    wrong(&history, Kind::ReadSkew, true, 2);
+}
+
 /// The limit of the checker: it does not take several open choices together.
 #[test]
 fn an_anomaly_of_three_choices_is_missed() {
