@@ -79,6 +79,8 @@
 //!   500 000 histories of up to nine transactions, in which lives of a key overlap. More than a
 //!   quarter of the former and more than half of the latter are wrong. The tests fail if they miss
 //!   a wrong history. Debug builds draw a tenth.
+//! * Blind writes are never tried. A transaction observes a key before it writes the key, so no
+//!   transaction updates a key that it has not read.
 //! * Reads of attempts that aborted are not checked. Their writes are: no transaction may see them.
 //! * A deletion has no name. A transaction that saw the deletion of an attempt that aborted is
 //!   found by a contradiction with the key's other states, often under another name.
