@@ -92,10 +92,16 @@ impl<P: Policy, I: Search<Form = u64>> Ours<P, I> {
         })
     }
 
-    /// Checks the key of a row, and one of the fields that a read has asked for.
+    /// Checks that a row has the wanted key, and one of the fields that a read has asked for.
     #[inline]
-    fn check(&self, job: &Job, record: u64, fields: Fields, row: &Row<'_>) -> Result<(), Failed> {
-        let (key, wanted) = (row.get(self.key)?, job.key(record));
+    fn check(
+        &self,
+        job: &Job,
+        (record, wanted): (u64, u64),
+        fields: Fields,
+        row: &Row<'_>,
+    ) -> Result<(), Failed> {
+        let key = row.get(self.key)?;
         if key != wanted {
             let wrong = format!("a lookup of key {wanted} has returned the row with key {key}");
             return Err(Failed::Stop(Stop::Wrong(wrong)));
@@ -179,8 +185,9 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Ours<P, I> {
         let job = context.job;
         match op {
             Op::Read { record, fields } | Op::ReadModifyWrite { record, read: fields, .. } => {
-                match tx.get(&self.index, job.key(record))? {
-                    Some(row) => self.check(job, record, fields, &row)?,
+                let key = job.key(record);
+                match tx.get(&self.index, key)? {
+                    Some(row) => self.check(job, (record, key), fields, &row)?,
                     None => seen.0 += 1,
                 }
             }
@@ -227,10 +234,10 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Ours<P, I> {
             }
             let mut rows = [None; MANY];
             tx.get_many(&self.index, &keys[..ops.len()], &mut rows[..ops.len()])?;
-            for (op, row) in ops.iter().zip(&rows) {
+            for ((op, key), row) in ops.iter().zip(keys).zip(&rows) {
                 let Op::Read { record, fields } = *op else { continue };
                 match row {
-                    Some(row) => self.check(context.job, record, fields, row)?,
+                    Some(row) => self.check(context.job, (record, key), fields, row)?,
                     None => seen.0 += 1,
                 }
             }

@@ -114,13 +114,19 @@ static EMPTY: LazyLock<Empty> = LazyLock::new(|| {
     Empty { own: each(own), index: each(index) }
 });
 
-/// The processor's time-stamp counter. It is not ordered with the reads before it, which is within
-/// some nanoseconds.
+/// The processor's time-stamp counter, when all reads before it have ended, and before later ones
+/// begin: the misses of a call are in its time.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub fn ticks() -> u64 {
-    // SAFETY: each x86-64 processor has the instruction.
-    unsafe { std::arch::x86_64::_rdtsc() }
+    use std::arch::x86_64::{_mm_lfence, _rdtsc};
+    // SAFETY: each x86-64 processor has these instructions.
+    unsafe {
+        _mm_lfence();
+        let ticks = _rdtsc();
+        _mm_lfence();
+        ticks
+    }
 }
 
 /// The nanoseconds since the first call.
