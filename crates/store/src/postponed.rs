@@ -57,11 +57,11 @@ impl Entry {
     fn settle(&self, guard: &Guard) -> bool {
         // SAFETY: T1.
         let (index, key) = (unsafe { self.index.get() }, self.key.get());
+        if index.look(key, guard) != Some(self.row.word()) {
+            return true;
+        }
         match self.owner {
-            Some(owner) if index.look(key, guard) == Some(self.row.word()) => {
-                replaced(index, key, owner, guard).is_ok()
-            }
-            Some(_) => true,
+            Some(owner) => replaced(index, key, owner, guard).is_ok(),
             None => removed(index, key, self.row, guard),
         }
     }
@@ -76,16 +76,15 @@ fn caught(call: impl FnOnce() -> Result<(), AllocError>) -> Result<(), AllocErro
     })
 }
 
-/// Removes an entry, unless its key leads to another row. Returns false if there is no memory.
+/// Removes the entry of a key, which leads to a row. Returns false if there is no memory.
 pub(crate) fn removed(
     index: &dyn ErasedIndex,
     key: KeyRef<'_>,
     row: Address,
     guard: &Guard,
 ) -> bool {
-    let is_there = || index.look(key, guard) == Some(row.word());
     // A call that has unwound may be done (S6).
-    !is_there() || caught(|| index.remove(key, guard)).is_ok() || !is_there()
+    caught(|| index.remove(key, guard)).is_ok() || index.look(key, guard) != Some(row.word())
 }
 
 /// Lets a key lead to another row.

@@ -54,7 +54,8 @@ use write::Fail;
 /// # Errors
 /// Each method can fail with [`Error::Aborted`]: another transaction is in the way. Then all later
 /// calls and the commit fail, too. [`Store::transact`](crate::Store::transact) handles this. Any
-/// other error leaves the transaction as it was before the call, and it can go on.
+/// other error but [`Error::Unwound`] leaves the transaction as it was before the call, and it can
+/// go on.
 ///
 /// # Memory
 /// A transaction keeps copies of the rows and keys that it reads and writes until it ends.

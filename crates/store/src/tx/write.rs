@@ -445,7 +445,7 @@ impl<P: Policy> Inner<'_, P> {
     fn try_remove(&self, index: IndexPtr, key: Stored, row: Address) -> bool {
         // SAFETY: T1; the arena is cleared after the transaction.
         let (index, key) = unsafe { (index.get(), key.get()) };
-        removed(index, key, row, &self.guard)
+        index.look(key, &self.guard) != Some(row.word()) || removed(index, key, row, &self.guard)
     }
 
     /// Removes the entries of some rows whose removal has failed, now or in a later transaction.
