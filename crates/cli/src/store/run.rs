@@ -7,6 +7,7 @@ use super::timed;
 use crate::drive::run::Failure;
 use crate::drive::subject::Crew;
 use crate::flags::error::Error;
+use crate::flags::values::THREADS_MAX;
 use crate::interrupt;
 use hdrhistogram::Histogram;
 use silvics::Pages;
@@ -306,7 +307,7 @@ pub fn run(
             context: Context {
                 job: &plan.job,
                 inserts,
-                stamp: ((number * threads + share.thread + 1) as u64) << 32,
+                stamp: ((number * THREADS_MAX + share.thread) as u64) << 32,
                 get_many: plan.get_many,
                 tally: Tally::default(),
             },

@@ -6,6 +6,9 @@
 //! is never above 1. The time of the measurement itself, measured at first, is taken off. Without
 //! such a counter, as on other machines than x86-64, the time is that of [`std::time::Instant`].
 //!
+//! A timed call begins when all reads before it have ended, and ends when its own have. So a timed
+//! transaction takes longer than others, whose lookups may overlap.
+//!
 //! A scan's time includes that of the store's visitor, which is called for each entry: it copies
 //! the key and begins to fetch the row.
 

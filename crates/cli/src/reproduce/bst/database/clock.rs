@@ -89,7 +89,8 @@ pub fn measure(lab: &Lab, rows: usize, subjects: &[Subject]) -> Result<Vec<Times
         counts[subject].0 += committed;
         counts[subject].1 += laps.iter().map(|lap| lap.updates).sum::<u64>();
         if round > 0 {
-            note(&mut all[subject], &laps, committed);
+            let noted = note(&mut all[subject], &laps, committed);
+            noted.map_err(|failure| failure.of(subjects[subject].tree.name))?;
         }
         Ok::<_, Error>(0.0)
     })?;
@@ -102,14 +103,16 @@ pub fn measure(lab: &Lab, rows: usize, subjects: &[Subject]) -> Result<Vec<Times
 }
 
 /// Adds the result of a run.
-fn note(times: &mut Times, laps: &[Lap], committed: u64) {
+fn note(times: &mut Times, laps: &[Lap], committed: u64) -> Result<(), Failure> {
     let index = laps.iter().fold(timed::Sum::default(), |sum, lap| sum.and(lap.index));
     let seconds: f64 = laps.iter().map(|lap| lap.seconds).sum();
-    let Some(share) = index.share() else { return };
+    let untimed = || Failure::Wrong("no transaction was timed".into());
+    let share = index.share().ok_or_else(untimed)?;
     let each = |share: f64| 1e9 * seconds * share / committed.max(1) as f64;
     times.index.push(each(share));
     times.database.push(each(1.0 - share));
     times.all.push(each(1.0));
+    Ok(())
 }
 
 /// Runs transactions on all threads, until the first thread has finished its own, as the study
