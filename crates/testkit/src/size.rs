@@ -1,6 +1,6 @@
 //! The amount of work of each property: full in release builds, less in debug builds, and a handful
-//! of steps under Miri, which runs some thousand times slower. Builds for other tools
-//! (`.ci/sanitize`) set `SILVICS_HALVINGS` when the testkit is compiled: it is the number of times
+//! of steps under Miri, which runs some thousand times slower. The gate, and builds for other tools
+//! (`.ci/sanitize`), set `SILVICS_HALVINGS` when the testkit is compiled: it is the number of times
 //! that the amounts are halved.
 
 /// Returns the number for this build.
