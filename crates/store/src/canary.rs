@@ -19,23 +19,33 @@ pub enum Canary {
     LostUpdate,
     /// An update does not place the entries of the row's new keys.
     IndexNotUpdated,
+    /// An update removes the entries of the row's old keys before it is committed.
+    IndexTorn,
+    /// A transaction that has found a key absent does not lock it.
+    MissedKeyUnlocked,
     /// A transaction that is aborted leaves the entries that it has placed.
     EntryLeft,
     /// A row takes over an entry that another transaction has placed and may remove. `crowd.rs`
     /// finds it.
     EntryStolen,
+    /// A transaction does not look whether the rows of a range that it has scanned still have their
+    /// keys.
+    ScannedKeysIgnored,
 }
 
 impl Canary {
     /// The mistakes that the checker of transactions finds.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 10] = [
         Self::LockReleasedEarly,
         Self::NextKeyIgnored,
         Self::PhantomsIgnored,
         Self::ReadsNotValidated,
         Self::LostUpdate,
         Self::IndexNotUpdated,
+        Self::IndexTorn,
+        Self::MissedKeyUnlocked,
         Self::EntryLeft,
+        Self::ScannedKeysIgnored,
     ];
 
     /// The name on the command line.
@@ -47,8 +57,11 @@ impl Canary {
             Self::ReadsNotValidated => "reads-not-validated",
             Self::LostUpdate => "lost-update",
             Self::IndexNotUpdated => "index-not-updated",
+            Self::IndexTorn => "index-torn",
+            Self::MissedKeyUnlocked => "missed-key-unlocked",
             Self::EntryLeft => "entry-left",
             Self::EntryStolen => "entry-stolen",
+            Self::ScannedKeysIgnored => "scanned-keys-ignored",
         }
     }
 }

@@ -1,17 +1,20 @@
 //! Stores under the checker of transactions, [`silvics_testkit::serial`].
 //!
-//! A store has one table with keys and values, a primary index of the keys, and a unique index of
-//! the values.
+//! A store has one table with keys, values and the groups of the values. It has a primary index of
+//! the keys and a unique index of the values. If transactions scan, it has a unique index of groups
+//! with keys, and an index of the groups that is not unique.
 
+use crate::canary::Canary;
 use crate::index::Named;
 use crate::lock::{Latched, Padded, SpinLock};
 use crate::policy::{Locking, NoWait, Optimistic, Policy, WaitDie};
 use crate::rows::{Inline, Study};
-use crate::{Column, Error, Index, IndexSpec, Schema, Store, Table, Tx, Type};
+use crate::{Column, Error, Index, IndexSpec, Multi, RowMut, Schema, Store, Table, Tx, Type};
+use silvics_sync::atomic::{AtomicU64, Ordering};
 use silvics_sync::pthread::PthreadLock;
 use silvics_testkit::Failure;
 use silvics_testkit::serial::{
-    Attempt, Body, Direction, End, Entry, Plan, Range, Refused, Report, Transactions,
+    Attempt, Body, By, Direction, End, Entry, Plan, Range, Refused, Report, Transactions, group,
     verify_transactions,
 };
 use silvics_testkit::{Outcome, clock::Clock};
@@ -21,7 +24,7 @@ use silvics_testkit::{Outcome, clock::Clock};
 pub struct Subject {
     /// The policy, with the row layout if it is not the default one.
     pub policy: &'static str,
-    /// The structure of both indexes.
+    /// The structure of the indexes of numbers. The others have the default one.
     pub structure: &'static str,
     /// Whether transactions scan.
     scans: bool,
@@ -54,6 +57,24 @@ pub const SUBJECTS: [Subject; 12] = [
 ];
 
 impl Subject {
+    /// The kinds of stores in which a mistake can be made: one for each policy that can make it.
+    pub fn with(canary: Canary) -> impl Iterator<Item = &'static Self> {
+        let (policies, scans): (&[&str], bool) = match canary {
+            Canary::LockReleasedEarly | Canary::NextKeyIgnored => (&["no-wait", "wait-die"], true),
+            Canary::MissedKeyUnlocked => (&["no-wait", "wait-die"], false),
+            Canary::PhantomsIgnored
+            | Canary::ReadsNotValidated
+            | Canary::LostUpdate
+            | Canary::ScannedKeysIgnored => (&["optimistic"], true),
+            Canary::IndexNotUpdated
+            | Canary::IndexTorn
+            | Canary::EntryLeft
+            | Canary::EntryStolen => (&["optimistic", "no-wait", "wait-die"], true),
+        };
+        let fits = move |policy| move |of: &&Self| of.policy == policy && of.scans == scans;
+        policies.iter().filter_map(move |&policy| SUBJECTS.iter().find(fits(policy)))
+    }
+
     /// Records histories of transactions on such stores, and checks them.
     pub fn verify(&self, plan: &Plan, clock: &Clock, stop: impl Fn() -> bool + Sync) -> Report {
         verify_transactions(&|initial| (self.make)(self, initial), plan, clock, stop)
@@ -66,9 +87,20 @@ struct Pairs<P: Policy> {
     table: Table<P>,
     by_key: Index<P, u64, Named<u64>>,
     by_value: Index<P, u64, Named<u64>>,
+    by_group: Option<ByGroup<P>>,
     key: Column<u64>,
     value: Column<u64>,
-    scans: bool,
+    group: Column<u64>,
+    /// The attempts so far.
+    attempts: AtomicU64,
+}
+
+/// The indexes of groups.
+struct ByGroup<P: Policy> {
+    /// For several groups.
+    with_keys: Index<P, (u64, u64), Named<[u8]>>,
+    /// For one group.
+    alone: Multi<P, u64>,
 }
 
 fn make<P: Policy>(subject: &Subject, initial: &[Entry]) -> Result<Box<dyn Transactions>, Failure> {
@@ -92,18 +124,30 @@ impl<P: Policy> Pairs<P> {
             if subject.scans { spec } else { spec.points_only() }
         };
         let store = Store::new()?;
-        let schema = Schema::new("pairs")
+        let mut schema = Schema::new("pairs")
             .column("key", Type::U64)
             .column("value", Type::U64)
+            .column("group", Type::U64)
             .index(with(IndexSpec::primary(["key"])))
             .index(with(IndexSpec::unique("by_value", ["value"])));
+        if subject.scans {
+            schema = schema
+                .index(IndexSpec::unique("by_group", ["group", "key"]))
+                .index(IndexSpec::multi("in_group", ["group"]));
+        }
         let table = store.create_table(schema)?;
+        let by_group = || {
+            let (with_keys, alone) = (table.index("by_group")?, table.multi("in_group")?);
+            Ok::<_, Error>(ByGroup { with_keys, alone })
+        };
         Ok(Self {
             by_key: table.index("primary")?,
             by_value: table.index("by_value")?,
+            by_group: subject.scans.then(by_group).transpose()?,
             key: table.column("key")?,
             value: table.column("value")?,
-            scans: subject.scans,
+            group: table.column("group")?,
+            attempts: AtomicU64::new(0),
             table,
             store,
         })
@@ -112,8 +156,43 @@ impl<P: Policy> Pairs<P> {
     fn insert(&self, tx: &Tx<'_, P>, key: u64, value: u64) -> Result<(), Error> {
         tx.insert(&self.table, |row| {
             row.set(self.key, key)?;
-            row.set(self.value, value)
+            self.set(row, value)
         })
+    }
+
+    /// Runs attempts in [`Store::transact`] until one is committed or `body` asks for an abort.
+    fn transact(&self, body: Body<'_>) -> Result<End, Failure> {
+        let ended = self.store.transact(|tx| {
+            let mut failure = None;
+            let done = body(&mut Try { pairs: self, tx, failure: &mut failure });
+            match (done, failure) {
+                (_, Some(error)) => Err(Stopped::Failed(error)),
+                (Ok(()), None) => Ok(()),
+                (Err(_), None) => Err(Stopped::Refused),
+            }
+        });
+        match ended {
+            Ok(()) => Ok(End::Committed),
+            Err(Stopped::Refused) => Ok(End::Aborted),
+            Err(Stopped::Failed(error)) => Err(failed(&error)),
+        }
+    }
+
+    fn set(&self, row: &mut RowMut<'_>, value: u64) -> Result<(), Error> {
+        row.set(self.value, value)?;
+        row.set(self.group, group(value))
+    }
+}
+
+/// Why a body has ended without success.
+enum Stopped {
+    Refused,
+    Failed(Error),
+}
+
+impl From<Error> for Stopped {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
     }
 }
 
@@ -152,25 +231,46 @@ impl<P: Policy> Attempt for Try<'_, '_, P> {
         Ok(())
     }
 
-    fn write(&mut self, key: u64, value: u64) -> Result<(), Refused> {
-        let pairs = self.pairs;
-        let updated = self.tx.update(&pairs.by_key, key, |row| row.set(pairs.value, value));
-        let done = match updated {
-            Ok(true) => Ok(()),
-            Ok(false) => pairs.insert(self.tx, key, value),
-            Err(error) => Err(error),
-        };
-        done.map_err(|error| self.refused(error))
+    fn replace(&mut self, key: u64, value: u64) -> Result<Option<u64>, Refused> {
+        let (pairs, mut before) = (self.pairs, None);
+        let updated = self.tx.update(&pairs.by_key, key, |row| {
+            before = Some(row.get(pairs.value)?);
+            pairs.set(row, value)
+        });
+        let updated = updated.map_err(|error| self.refused(error))?;
+        Ok(before.filter(|_| updated))
     }
 
-    fn delete(&mut self, key: u64) -> Result<(), Refused> {
-        let deleted = self.tx.delete(&self.pairs.by_key, key);
-        deleted.map(|_| ()).map_err(|error| self.refused(error))
+    fn insert(&mut self, key: u64, value: u64) -> Result<bool, Refused> {
+        match self.pairs.insert(self.tx, key, value) {
+            Ok(()) => Ok(true),
+            Err(Error::Unique { index, .. }) if index == "primary" => Ok(false),
+            Err(error) => Err(self.refused(error)),
+        }
+    }
+
+    fn delete(&mut self, key: u64) -> Result<bool, Refused> {
+        let (pairs, tx) = (self.pairs, self.tx);
+        let by_value = || match tx.get(&pairs.by_key, key)? {
+            Some(row) => tx.delete(&pairs.by_value, row.get(pairs.value)?),
+            None => Ok(false),
+        };
+        let is_even = key.is_multiple_of(2);
+        let deleted = if is_even { by_value() } else { tx.delete(&pairs.by_key, key) };
+        deleted.map_err(|error| self.refused(error))
     }
 
     fn scan(&mut self, range: &Range, out: &mut Vec<Entry>) -> Result<(), Refused> {
         let pairs = self.pairs;
-        let mut scan = self.tx.scan(&pairs.by_key, range.from..=range.to);
+        let mut scan = match (range.by, &pairs.by_group) {
+            (By::Group, Some(of)) if range.from == range.to => {
+                self.tx.find_all(&of.alone, range.from)
+            }
+            (By::Group, Some(of)) => {
+                self.tx.scan(&of.with_keys, (range.from, 0)..=(range.to, u64::MAX))
+            }
+            (By::Group, None) | (By::Key, _) => self.tx.scan(&pairs.by_key, range.from..=range.to),
+        };
         if range.direction == Direction::Descending {
             scan = scan.descending();
         }
@@ -194,6 +294,11 @@ impl<P: Policy> Attempt for Try<'_, '_, P> {
 
 impl<P: Policy> Transactions for Pairs<P> {
     fn attempt(&self, body: Body<'_>) -> Result<End, Failure> {
+        // Half of the attempts are retried by the store.
+        let number = self.attempts.fetch_add(1, Ordering::Relaxed);
+        if number.is_multiple_of(2) {
+            return self.transact(body);
+        }
         let mut failure = None;
         let tx = self.store.begin();
         let done = body(&mut Try { pairs: self, tx: &tx, failure: &mut failure });
@@ -201,7 +306,9 @@ impl<P: Policy> Transactions for Pairs<P> {
             (_, Some(error)) => return Err(failed(&error)),
             (Ok(()), None) => tx.commit(),
             (Err(_), None) => {
-                tx.abort();
+                if number % 4 == 1 {
+                    tx.abort();
+                }
                 return Ok(End::Aborted);
             }
         };
@@ -213,14 +320,16 @@ impl<P: Policy> Transactions for Pairs<P> {
     }
 
     fn scans(&self) -> bool {
-        self.scans
+        self.by_group.is_some()
     }
 
-    fn at_rest(&self) -> Outcome {
+    fn at_rest(&self, entries: &[Entry]) -> Outcome {
         let counts: Vec<usize> = self.table.memory().iter().map(|part| part.entries).collect();
-        if counts.iter().all(|count| *count == counts[0]) {
+        if counts.iter().all(|count| *count == entries.len()) {
             return Ok(());
         }
-        Err(Failure::new(format!("the table and its indexes have {counts:?} entries")))
+        let rows = entries.len();
+        let why = format!("the table and its indexes have {counts:?} entries for {rows} rows");
+        Err(Failure::new(why))
     }
 }

@@ -78,7 +78,7 @@ fn with_canary(name: &str) -> Result<Vec<Target>, Error> {
         return Err(Error::value("--store", problem));
     };
     let target = |subject| Target { subject, canary: Some(canary) };
-    Ok(SUBJECTS[..3].iter().map(target).collect())
+    Ok(Subject::with(canary).map(target).collect())
 }
 
 #[cfg(not(feature = "canaries"))]

@@ -38,7 +38,7 @@
 
 use super::held::{Locks, Mode};
 use super::{Policy, Scanned, Seen, Stop, private};
-use crate::canary;
+use crate::canary::{self, Canary};
 use crate::error::Conflict;
 use crate::index::{ErasedIndex, IndexCore};
 use crate::key::{KeyRef, spread};
@@ -209,7 +209,7 @@ impl<W: OnConflict, R: RowLayout<Header: RowLock>> Locking<W, R> {
         }
         row.copy_to(image);
         let is_new = mode == Mode::Shared && granted == Granted::Now;
-        if is_new && canary::planted(canary::Canary::LockReleasedEarly) {
+        if is_new && canary::planted(Canary::LockReleasedEarly) {
             unlock_last(inner);
         }
         Ok(Seen::Present(0))
@@ -334,7 +334,9 @@ impl<W: OnConflict, R: RowLayout<Header: RowLock>> Policy for Locking<W, R> {
         index: &(dyn ErasedIndex + 'static),
         key: KeyRef<'_>,
     ) -> Result<bool, Stop> {
-        Self::lock_key(inner, index.core(), key, Mode::Shared)?;
+        if !canary::planted(Canary::MissedKeyUnlocked) {
+            Self::lock_key(inner, index.core(), key, Mode::Shared)?;
+        }
         Ok(true)
     }
 
@@ -370,7 +372,7 @@ impl<W: OnConflict, R: RowLayout<Header: RowLock>> Policy for Locking<W, R> {
         index: &(dyn ErasedIndex + 'static),
         key: KeyRef<'_>,
     ) -> Result<(), Stop> {
-        if !index.core().scans || canary::planted(canary::Canary::NextKeyIgnored) {
+        if !index.core().scans || canary::planted(Canary::NextKeyIgnored) {
             return Ok(());
         }
         let mut backoff = Backoff::new();
@@ -395,7 +397,7 @@ impl<W: OnConflict, R: RowLayout<Header: RowLock>> Policy for Locking<W, R> {
         // SAFETY: T1; the arena is cleared after the transaction.
         let (index, bounds) =
             unsafe { (scanned.index.get(), super::optimistic::bounds(scanned.low, scanned.high)) };
-        if canary::planted(canary::Canary::NextKeyIgnored) {
+        if canary::planted(Canary::NextKeyIgnored) {
             return Ok(true);
         }
         Self::lock_gap_above(inner, index, bounds.1)?;

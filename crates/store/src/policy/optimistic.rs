@@ -62,7 +62,7 @@
 //! | `EPOCH`, load and exchange | Relaxed | – | an epoch only has to grow |
 
 use super::{Policy, Scanned, Seen, Stop, private};
-use crate::canary;
+use crate::canary::{self, Canary};
 use crate::error::Conflict;
 use crate::index::{Bounds, ErasedIndex, IndexCore};
 use crate::key::KeyRef;
@@ -234,11 +234,16 @@ impl Policy for Optimistic {
         }
     }
 
+    /// The key was absent when the entry was placed, and the transaction knows it. Without the
+    /// entry, another transaction may insert the key.
     fn unplacing(
-        _inner: &mut Inner<'_, Self>,
-        _index: &(dyn ErasedIndex + 'static),
-        _key: KeyRef<'_>,
+        inner: &mut Inner<'_, Self>,
+        index: &(dyn ErasedIndex + 'static),
+        key: KeyRef<'_>,
     ) -> Result<(), Stop> {
+        if index.core().is_unique() {
+            Self::missed(inner, index, key)?;
+        }
         Ok(())
     }
 
@@ -321,7 +326,7 @@ fn lock_row(write: &mut Write<Optimistic>) -> Result<(), Conflict> {
         return Ok(());
     }
     let header = &write.row.header().0;
-    if canary::planted(canary::Canary::LostUpdate) {
+    if canary::planted(Canary::LostUpdate) {
         write.mark = header.load(Ordering::Relaxed) & !LOCKED;
     }
     let (word, success, failure) = (write.mark, Ordering::Acquire, Ordering::Relaxed);
@@ -351,12 +356,11 @@ fn removals(log: &OptimisticLog) -> u64 {
 fn validate(inner: &Inner<'_, Optimistic>) -> Result<(), Conflict> {
     let work = &*inner.work;
     let before = removals(&work.log);
-    let reads =
-        if canary::planted(canary::Canary::ReadsNotValidated) { &[] } else { &*work.log.reads };
+    let reads = if canary::planted(Canary::ReadsNotValidated) { &[] } else { &*work.log.reads };
     for &(header, word, row) in reads {
         // SAFETY: R2: the row was read under the transaction's guard.
         let now = unsafe { header.as_ref() }.load(Ordering::Acquire);
-        if canary::planted(canary::Canary::LostUpdate) && is_locked(work, row) {
+        if canary::planted(Canary::LostUpdate) && is_locked(work, row) {
             continue;
         }
         if now != word && (now != word | LOCKED || !is_locked(work, row)) {
@@ -364,7 +368,7 @@ fn validate(inner: &Inner<'_, Optimistic>) -> Result<(), Conflict> {
         }
     }
     if work.log.misses.is_empty() && work.log.ranges.is_empty()
-        || canary::planted(canary::Canary::PhantomsIgnored)
+        || canary::planted(Canary::PhantomsIgnored)
     {
         return Ok(());
     }
@@ -455,8 +459,9 @@ fn is_same(inner: &Inner<'_, Optimistic>, range: &Range) -> bool {
         // SAFETY: R1: the word is one of an index.
         let address = unsafe { Address::of(word) };
         if let Some((&(of, row), rest)) = left.split_first()
+            && row == address
             // SAFETY: the arena is cleared after the transaction.
-            && row == address && unsafe { of.get() } == key
+            && (unsafe { of.get() } == key || canary::planted(Canary::ScannedKeysIgnored))
         {
             left = rest;
             return true;

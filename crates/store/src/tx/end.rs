@@ -2,7 +2,7 @@
 
 use super::entries::Placed;
 use super::state::{IndexPtr, Inner, Write, WriteKind, bytes, words};
-use crate::canary;
+use crate::canary::{self, Canary};
 use crate::error::Conflict;
 use crate::index::ErasedIndex;
 use crate::policy::{Policy, Stop};
@@ -169,7 +169,10 @@ impl<P: Policy> Inner<'_, P> {
 
     /// Undoes everything.
     pub(crate) fn abort(&mut self) {
-        if !canary::planted(canary::Canary::EntryLeft) {
+        if canary::planted(Canary::IndexTorn) {
+            (0..self.work.writes.all().len()).for_each(|at| self.tear(at, false));
+        }
+        if !canary::planted(Canary::EntryLeft) {
             self.unplace_from(0);
             self.remove_stuck(|_| true);
         }
@@ -177,6 +180,26 @@ impl<P: Policy> Inner<'_, P> {
         self.retire(|kind| matches!(kind, WriteKind::Insert | WriteKind::Void));
         self.clear();
         self.store.tidy(&self.guard);
+    }
+
+    /// A planted mistake: removes the entries of keys that a row gives up, or places them again.
+    pub(crate) fn tear(&self, at: usize, removes: bool) {
+        let &Write { row, new, old, ref table, .. } = &self.work.writes.all()[at];
+        let Some(old) = old else { return };
+        // SAFETY: the arena has the images, which nobody writes now; T1: the store owns the table.
+        let (new, old, table) =
+            unsafe { (bytes(new, row.words), bytes(old, row.words), table.as_ref()) };
+        for index in &table.indexes[1..] {
+            let core = index.core();
+            core.with_key(old, |key| {
+                let stays = core.with_key(new, |new| new == key);
+                if !stays && !removes {
+                    let _ = index.place(key, row.address.word(), &self.guard);
+                } else if !stays && index.look(key, &self.guard) == Some(row.address.word()) {
+                    let _ = index.remove(key, &self.guard);
+                }
+            });
+        }
     }
 
     /// Retires the rows that are absent now.

@@ -8,7 +8,7 @@ use super::arena::Stored;
 use super::entries::{NO_ENTRIES, Placed};
 use super::read::{Found, Opened};
 use super::state::{IndexPtr, Inner, Write, WriteKind, bytes};
-use crate::canary;
+use crate::canary::{self, Canary};
 use crate::error::Error;
 use crate::index::{ErasedIndex, IndexCore};
 use crate::key::KeyRef;
@@ -125,6 +125,9 @@ impl<P: Policy> Inner<'_, P> {
                     self.work.writes.pop();
                     return Err(fail);
                 }
+                if canary::planted(Canary::IndexTorn) {
+                    self.tear(at, true);
+                }
             }
             Seen::Absent => {}
         }
@@ -185,7 +188,7 @@ impl<P: Policy> Inner<'_, P> {
                 same_key(core, now, new) || committed.is_some_and(|old| same_key(core, old, new));
             let done = core.with_key(new, |key| {
                 if !has {
-                    if canary::planted(canary::Canary::IndexNotUpdated) {
+                    if canary::planted(Canary::IndexNotUpdated) {
                         return Ok(());
                     }
                     P::hold(self, at).map_err(Stop::from)?;
@@ -346,7 +349,7 @@ impl<P: Policy> Inner<'_, P> {
         row: Address,
     ) -> Result<Option<usize>, Stop> {
         let Some(at) = self.work.writes.find(row) else { return Ok(None) };
-        if self.had_key(at, index, key) || canary::planted(canary::Canary::EntryStolen) {
+        if self.had_key(at, index, key) || canary::planted(Canary::EntryStolen) {
             return Ok(Some(at));
         }
         if self.stuck(index, key, row).is_none() {

@@ -161,6 +161,12 @@ impl<'t, 'h> Dependencies<'t, 'h> {
             self.add(by, version.writer, Why::MissedBefore(at));
             return Ok(());
         }
+        let is = |at: u32, holds: &dyn Fn(&Transaction) -> bool| {
+            at != NONE && holds(self.table.transaction(at))
+        };
+        if is(version.next, &|next| next.end < start) || is(version.writer, &|of| of.start > end) {
+            return Ok(()); // real time says it already
+        }
         let timed = version.writer != NONE && version.next != NONE;
         let gone = Edge { from: version.next, to: by, why: Why::FoundGone(at), timed };
         let before = Edge { from: by, to: version.writer, why: Why::MissedBefore(at), timed };

@@ -36,8 +36,15 @@ pub trait Transactions: Sync {
         true
     }
 
-    /// Checks the store while no transaction is under way, after each history.
-    fn at_rest(&self) -> Outcome {
+    /// Whether [`Attempt::scan`] can be called with ranges of groups.
+    fn groups(&self) -> bool {
+        self.scans()
+    }
+
+    /// Checks the store while no transaction is under way, after each history. `entries` are all
+    /// entries that a transaction read then.
+    fn at_rest(&self, entries: &[Entry]) -> Outcome {
+        let _ = entries;
         Ok(())
     }
 }
@@ -55,14 +62,19 @@ pub trait Attempt {
         Ok(())
     }
 
-    /// Makes `value` the value of a key: inserts the key if it is absent, and updates it otherwise.
-    fn write(&mut self, key: u64, value: u64) -> Result<(), Refused>;
+    /// Makes `value` the value of a key that is present, and returns the value before. If the key
+    /// is absent, does nothing.
+    fn replace(&mut self, key: u64, value: u64) -> Result<Option<u64>, Refused>;
 
-    /// Makes a key absent.
-    fn delete(&mut self, key: u64) -> Result<(), Refused>;
+    /// Inserts a key, and returns true. If the key is present, does nothing, and returns false.
+    fn insert(&mut self, key: u64, value: u64) -> Result<bool, Refused>;
+
+    /// Makes a key absent. Returns whether it was present.
+    fn delete(&mut self, key: u64) -> Result<bool, Refused>;
 
     /// Appends the entries of a range to `out`, in the range's order. Called only if
-    /// [`Transactions::scans`] returns true.
+    /// [`Transactions::scans`] returns true. A range [by group](super::By::Group) needs an index on
+    /// the groups of the values, and is used only if [`Transactions::groups`] returns true.
     fn scan(&mut self, range: &Range, out: &mut Vec<Entry>) -> Result<(), Refused>;
 
     /// Returns the key that has this value, by a unique secondary index on the values. Called only

@@ -1,9 +1,19 @@
 //! Histories of transactions: the operations of each attempt, with their answers and stamps.
 
+use crate::rng::mix;
 use std::fmt;
 
 /// A key with its value.
 pub type Entry = (u64, u64);
+
+/// The number of groups of values.
+pub const GROUPS: u64 = 4;
+
+/// The group of a value, from 0 to [`GROUPS`] - 1. So a secondary index on the groups, which is not
+/// unique, has the same entry again and again, although all values are different.
+pub fn group(value: u64) -> u64 {
+    mix(value) % GROUPS
+}
 
 /// All transactions on one store between two moments at which none was under way.
 ///
@@ -43,21 +53,32 @@ pub enum End {
     Aborted,
 }
 
+/// The order in which a scan walks, from its lower bound to its upper one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// The keys.
+    Key,
+    /// The [groups](group) of the values, and within a group the keys.
+    Group,
+}
+
 /// The order in which a scan returns entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// From the least key up.
+    /// From the least one up.
     Ascending,
-    /// From the greatest key down.
+    /// From the greatest one down.
     Descending,
 }
 
 /// The range of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// The least key, inclusive.
+    /// Whether the bounds are keys or groups.
+    pub by: By,
+    /// The lower bound, inclusive.
     pub from: u64,
-    /// The greatest key, inclusive. If it is below `from`, the range is empty.
+    /// The upper bound, inclusive. If it is below `from`, the range is empty.
     pub to: u64,
     /// The most entries to return.
     pub limit: Option<usize>,
@@ -82,7 +103,12 @@ pub enum Operation {
         /// The new value. `None` deletes the key.
         value: Option<u64>,
     },
-    /// A scan of a range of keys.
+    /// An insertion that was refused, because the key was there.
+    Present {
+        /// The key.
+        key: u64,
+    },
+    /// A scan of a range of keys, or of groups.
     Scan {
         /// The range.
         range: Range,
@@ -99,9 +125,15 @@ pub enum Operation {
 }
 
 impl Range {
-    /// The ascending range from `from` to `to`, without a limit.
+    /// The ascending range of keys from `from` to `to`, without a limit.
     pub fn ascending(from: u64, to: u64) -> Self {
-        Self { from, to, limit: None, direction: Direction::Ascending }
+        Self { by: By::Key, from, to, limit: None, direction: Direction::Ascending }
+    }
+
+    /// Returns this range with its bounds taken as groups.
+    #[must_use]
+    pub fn by_group(self) -> Self {
+        Self { by: By::Group, ..self }
     }
 
     /// Returns this range in the other order.
@@ -120,23 +152,34 @@ impl Range {
         Self { limit: Some(limit), ..self }
     }
 
-    /// Whether the range includes a key.
-    pub(super) fn includes(&self, key: u64) -> bool {
-        (self.from..=self.to).contains(&key)
+    /// The place of an entry in the order of the scan.
+    pub(super) fn place(&self, (key, value): Entry) -> (u64, u64) {
+        match self.by {
+            By::Key => (key, 0),
+            By::Group => (group(value), key),
+        }
     }
 
-    /// The least and the greatest key that a scan with these entries has covered, or `None` if it
-    /// has covered no key. A scan that reached its limit covers the keys up to its last entry.
-    pub(super) fn covered(&self, entries: &[Entry]) -> Option<(u64, u64)> {
+    /// Whether the range includes an entry.
+    pub(super) fn includes(&self, entry: Entry) -> bool {
+        (self.from..=self.to).contains(&self.place(entry).0)
+    }
+
+    /// The least and the greatest place that a scan with these entries has covered, or `None` if it
+    /// has covered nothing. A scan that reached its limit covers the places up to its last entry.
+    pub(super) fn covered(&self, entries: &[Entry]) -> Option<((u64, u64), (u64, u64))> {
         let last = match entries.last() {
-            Some(&(key, _)) if self.limit.is_some_and(|limit| entries.len() >= limit) => Some(key),
+            Some(&last) if self.limit.is_some_and(|limit| entries.len() >= limit) => {
+                Some(self.place(last))
+            }
             _ => None,
         };
+        let (from, to) = ((self.from, 0), (self.to, u64::MAX));
         let (from, to) = match (self.direction, last) {
             _ if self.limit == Some(0) => return None,
-            (_, None) => (self.from, self.to),
-            (Direction::Ascending, Some(last)) => (self.from, last),
-            (Direction::Descending, Some(last)) => (last, self.to),
+            (_, None) => (from, to),
+            (Direction::Ascending, Some(last)) => (from, last),
+            (Direction::Descending, Some(last)) => (last, to),
         };
         (from <= to).then_some((from, to))
     }
@@ -146,8 +189,16 @@ impl Operation {
     /// Whether this operation is on one of these keys, or finds one of these values.
     pub(super) fn concerns(&self, keys: &[u64], values: &[u64]) -> bool {
         match self {
-            Self::Read { key, .. } | Self::Write { key, .. } => keys.contains(key),
-            Self::Scan { range, .. } => keys.iter().any(|&key| range.includes(key)),
+            Self::Read { key, .. } | Self::Write { key, .. } | Self::Present { key } => {
+                keys.contains(key)
+            }
+            Self::Scan { range, .. } if range.by == By::Key => {
+                keys.iter().any(|&key| range.includes((key, 0)))
+            }
+            Self::Scan { range, entries } => {
+                values.iter().any(|&value| range.includes((0, value)))
+                    || entries.iter().any(|of| keys.contains(&of.0))
+            }
             Self::Find { value, found } => {
                 values.contains(value) || found.is_some_and(|key| keys.contains(&key))
             }
@@ -165,12 +216,14 @@ impl fmt::Display for Operation {
             Self::Read { key, value: None } => write!(f, "read {key} → absent"),
             Self::Write { key, value: Some(value) } => write!(f, "write {key} = {value}"),
             Self::Write { key, value: None } => write!(f, "delete {key}"),
+            Self::Present { key } => write!(f, "insert {key} → refused"),
             Self::Find { value, found: Some(key) } => write!(f, "find {value} → key {key}"),
             Self::Find { value, found: None } => write!(f, "find {value} → nothing"),
-            Self::Scan { range: Range { from, to, limit, direction }, entries } => {
+            Self::Scan { range: Range { by, from, to, limit, direction }, entries } => {
+                let of = if *by == By::Group { "groups " } else { "" };
                 match direction {
-                    Direction::Ascending => write!(f, "scan {from} to {to}")?,
-                    Direction::Descending => write!(f, "scan {to} down to {from}")?,
+                    Direction::Ascending => write!(f, "scan {of}{from} to {to}")?,
+                    Direction::Descending => write!(f, "scan {of}{to} down to {from}")?,
                 }
                 if let Some(limit) = limit {
                     write!(f, ", at most {limit}")?;

@@ -58,7 +58,8 @@
 //!    node per end stamp, three edges per transaction.
 //! 3. An absence that a transaction found is a predicate read, also that of a point lookup. A scan
 //!    covers the keys of its range; with a limit reached, those up to its last entry. A find that
-//!    finds nothing says that the key to which the value is written does not have it.
+//!    finds nothing says that the key to which the value is written does not have it. A scan by
+//!    [groups](group) says this of each value of its groups that it did not return.
 //! 4. A transaction that found a key absent is before or after each life of the key. Real time
 //!    decides this for most lives. For each other life, if one of the two sides would close a
 //!    cycle, the other side is taken (`choices.rs`).
@@ -79,8 +80,9 @@
 //!   500 000 histories of up to nine transactions, in which lives of a key overlap. More than a
 //!   quarter of the former and more than half of the latter are wrong. The tests fail if they miss
 //!   a wrong history. Debug builds draw a tenth.
-//! * Blind writes are never tried. A transaction observes a key before it writes the key, so no
-//!   transaction updates a key that it has not read.
+//! * Each write tells what it replaced, or follows a read of the key. So nothing is known about
+//!   writes that tell nothing.
+//! * An insertion that was refused is compared only with what else the transaction saw of the key.
 //! * Reads of attempts that aborted are not checked. Their writes are: no transaction may see them.
 //! * A deletion has no name. A transaction that saw the deletion of an attempt that aborted is
 //!   found by a contradiction with the key's other states, often under another name.
@@ -109,7 +111,9 @@ mod traffic;
 pub use anomaly::{Anomaly, Dependency, Involved, Kind, Link};
 pub use check::{Verdict, check};
 pub use face::{Attempt, Body, Make, Refused, Transactions};
-pub use history::{Direction, End, Entry, History, Operation, Range, Transaction};
+pub use history::{
+    By, Direction, End, Entry, GROUPS, History, Operation, Range, Transaction, group,
+};
 pub use traffic::{Found, Plan, Report, Until, Wrong, verify_transactions};
 
 #[cfg(test)]

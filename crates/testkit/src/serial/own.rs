@@ -2,8 +2,8 @@
 
 use super::anomaly::Kind;
 use super::flaw::Flaw;
-use super::history::{Direction, Entry, Operation, Range};
-use super::table::{Fate, NONE, Table};
+use super::history::{By, Direction, Entry, Operation, Range};
+use super::table::{Fate, NONE, Table, Version};
 
 /// A fact that a transaction observed about the writes of others.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +40,8 @@ pub(super) struct Walk<'t, 'h> {
     /// The states that the transaction saw before its own writes, with `NONE` for absent.
     seen: Vec<(u64, u32)>,
     written: Vec<Own>,
+    /// The keys that it could not insert before its own writes of them.
+    present: Vec<u64>,
     pub(super) observed: Vec<Observed>,
     pub(super) effects: Vec<Effect>,
 }
@@ -60,6 +62,7 @@ impl<'t, 'h> Walk<'t, 'h> {
             by: NONE,
             seen: Vec::new(),
             written: Vec::new(),
+            present: Vec::new(),
             observed: Vec::with_capacity(transactions * 8),
             effects: Vec::with_capacity(transactions * 2),
         }
@@ -70,13 +73,21 @@ impl<'t, 'h> Walk<'t, 'h> {
         self.by = by;
         self.seen.clear();
         self.written.clear();
+        self.present.clear();
         for operation in &self.table.transaction(by).operations {
             match *operation {
                 Operation::Read { key, value } => self.read(key, value)?,
                 Operation::Write { key, value } => self.write(key, value)?,
                 Operation::Find { value, found: Some(key) } => self.read(key, Some(value))?,
                 Operation::Find { value, found: None } => self.missed(value)?,
+                Operation::Present { key } => self.present(key)?,
                 Operation::Scan { range, ref entries } => self.scan(&range, entries)?,
+            }
+        }
+        for &key in &self.present {
+            if self.seen.contains(&(key, NONE)) {
+                let why = format!("T1 could not insert key {key}, and found it absent");
+                return self.flaw(Kind::Internal, key, &[], why);
             }
         }
         for own in &self.written {
@@ -146,6 +157,22 @@ impl<'t, 'h> Walk<'t, 'h> {
         self.flaw(kind, key, &[writer], why)
     }
 
+    /// Notes that the key could not be inserted. A read says more, so this is compared only with
+    /// what else the transaction saw of the key.
+    fn present(&mut self, key: u64) -> Result<(), Flaw> {
+        match self.own(key) {
+            Some(own) if own.now.is_none() => {
+                let why = format!("T1 deleted key {key} and then could not insert it");
+                self.flaw(Kind::Internal, key, &[], why)
+            }
+            Some(_) => Ok(()),
+            None => {
+                self.present.push(key);
+                Ok(())
+            }
+        }
+    }
+
     /// Notes that the index has no entry with this value.
     fn missed(&mut self, value: u64) -> Result<(), Flaw> {
         let Some(at) = self.table.named(value) else { return Ok(()) };
@@ -156,37 +183,49 @@ impl<'t, 'h> Walk<'t, 'h> {
                 let why = format!("T1 wrote key {key} = {value} and then did not find {value}");
                 self.flaw(Kind::Internal, key, &[], why)
             }
-            Some(_) => Ok(()), // it has replaced the value, or has not written it yet
-            None => {
-                if version.fate == Fate::Final && version.writer != self.by {
-                    self.observed.push(Observed { by: self.by, fact: Fact::Missed(at) });
-                }
+            _ => {
+                self.without(at);
                 Ok(())
             }
         }
     }
 
+    /// Notes that the index has no entry with this version, which is not the transaction's own.
+    fn without(&mut self, at: u32) {
+        let version = self.table.version(at);
+        // It has replaced the version, or writes it later, if the key is one of its own.
+        if version.fate == Fate::Final
+            && version.writer != self.by
+            && self.own(version.key).is_none()
+        {
+            self.observed.push(Observed { by: self.by, fact: Fact::Missed(at) });
+        }
+    }
+
     fn write(&mut self, key: u64, value: Option<u64>) -> Result<(), Flaw> {
         if let Some(own) = self.written.iter_mut().find(|own| own.key == key) {
-            own.now = value;
-            return Ok(());
+            let before = std::mem::replace(&mut own.now, value);
+            return if before.is_none() && value.is_none() { self.deleted(key) } else { Ok(()) };
         }
-        let before = match self.seen.iter().rev().find(|seen| seen.0 == key) {
-            Some(&(_, before)) => before,
-            // A key that is never present: this deletion has no effect.
-            None if value.is_none() && self.table.rank(key).is_none() => NONE,
-            None => {
-                let by = self.by;
-                let why = format!("transaction {by} writes key {key}, which it has not observed");
-                return Err(Flaw::Unfit(why));
-            }
+        let Some(&(_, before)) = self.seen.iter().rev().find(|seen| seen.0 == key) else {
+            let by = self.by;
+            let why = format!("transaction {by} writes key {key}, which it has not observed");
+            return Err(Flaw::Unfit(why));
         };
         if before != NONE && self.seen.contains(&(key, NONE)) {
             let why = format!("T1 saw key {key} absent and present before it wrote the key");
             return self.flaw(Kind::Internal, key, &[], why);
         }
+        if before == NONE && value.is_none() {
+            return self.deleted(key);
+        }
         self.written.push(Own { key, before, now: value });
         Ok(())
+    }
+
+    fn deleted(&self, key: u64) -> Result<(), Flaw> {
+        let why = format!("T1 deleted key {key}, which was absent");
+        self.flaw(Kind::Internal, key, &[], why)
     }
 
     fn scan(&mut self, range: &Range, entries: &[Entry]) -> Result<(), Flaw> {
@@ -195,27 +234,46 @@ impl<'t, 'h> Walk<'t, 'h> {
             self.read(key, Some(value))?;
         }
         let Some((from, to)) = range.covered(entries) else { return Ok(()) };
-        let has = |key: u64| match range.direction {
-            Direction::Ascending => entries.binary_search_by(|of| of.0.cmp(&key)).is_ok(),
-            Direction::Descending => entries.binary_search_by(|of| key.cmp(&of.0)).is_ok(),
+        let covers = |entry| (from..=to).contains(&range.place(entry));
+        let has = |place| {
+            let found = entries.binary_search_by(|&of| match range.direction {
+                Direction::Ascending => range.place(of).cmp(&place),
+                Direction::Descending => place.cmp(&range.place(of)),
+            });
+            found.is_ok()
         };
         for own in &self.written {
             let key = own.key;
             if let Some(value) = own.now
-                && (from..=to).contains(&key)
-                && !has(key)
+                && covers((key, value))
+                && !has(range.place((key, value)))
             {
                 let why = format!("T1 wrote key {key} = {value} and then missed it in a scan");
                 return self.flaw(Kind::Internal, key, &[], why);
             }
         }
-        let first = self.table.keys.partition_point(|&key| key < from);
-        let covered = self.table.keys[first..].iter().take_while(|&&key| key <= to);
-        for (at, &key) in covered.enumerate() {
-            if !has(key) && self.own(key).is_none() {
-                self.seen.push((key, NONE));
-                let rank = (first + at) as u32;
-                self.observed.push(Observed { by: self.by, fact: Fact::Absent(rank) });
+        match range.by {
+            By::Key => {
+                let first = self.table.keys.partition_point(|&key| (key, 0) < from);
+                let covered = self.table.keys[first..].iter().take_while(|&&key| (key, 0) <= to);
+                for (at, &key) in covered.enumerate() {
+                    if !has((key, 0)) && self.own(key).is_none() {
+                        self.seen.push((key, NONE));
+                        let rank = (first + at) as u32;
+                        self.observed.push(Observed { by: self.by, fact: Fact::Absent(rank) });
+                    }
+                }
+            }
+            By::Group => {
+                // The keys that it found: these have no other values.
+                let mut found: Vec<u64> = entries.iter().map(|of| of.0).collect();
+                found.sort_unstable();
+                for at in self.table.in_groups(from.0, to.0) {
+                    let &Version { key, value, .. } = self.table.version(at);
+                    if covers((key, value)) && found.binary_search(&key).is_err() {
+                        self.without(at);
+                    }
+                }
             }
         }
         Ok(())
@@ -224,16 +282,17 @@ impl<'t, 'h> Walk<'t, 'h> {
     /// Checks the order, the bounds and the number of entries.
     fn well_formed(&self, range: &Range, entries: &[Entry]) -> Result<(), Flaw> {
         let internal = |key, why| self.flaw(Kind::Internal, key, &[], why);
-        if let Some(&(key, _)) = entries.iter().find(|of| !range.includes(of.0)) {
+        if let Some(&(key, _)) = entries.iter().find(|&&of| !range.includes(of)) {
             return internal(key, format!("a scan of T1 returned key {key}, out of its bounds"));
         }
         for pair in entries.windows(2) {
-            let (a, b) = (pair[0].0, pair[1].0);
+            let (a, b) = (range.place(pair[0]), range.place(pair[1]));
             let ordered = match range.direction {
                 Direction::Ascending => a < b,
                 Direction::Descending => a > b,
             };
             if !ordered {
+                let (a, b) = (pair[0].0, pair[1].0);
                 return internal(b, format!("a scan of T1 returned key {b} after key {a}"));
             }
         }

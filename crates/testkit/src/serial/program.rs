@@ -13,13 +13,14 @@
 //! | write several keys | reads between the writes |
 //! | delete, insert, or move a value's place | indexes out of step, lost insertions |
 //! | find values seen earlier | indexes out of step |
+//! | scan groups of values, or write between two such scans | entries moved within a scan, indexes out of step |
 //! | anything | all of these together |
 //!
 //! Some attempts abort voluntarily after writes. Now and then a thread pauses between two
 //! operations, so that transactions overlap on two cores.
 
 use super::face::Refused;
-use super::history::{Direction, Range};
+use super::history::{Direction, GROUPS, Range};
 use super::record::Recorded;
 use crate::rng::{Rng, mix};
 
@@ -33,6 +34,7 @@ const REMEMBERED: usize = 16;
 pub(super) struct Verbs {
     pub(super) scans: bool,
     pub(super) finds: bool,
+    pub(super) groups: bool,
 }
 
 /// The keys of a round.
@@ -115,6 +117,7 @@ impl Script {
             8..10 => self.write_several(round, on)?,
             10..12 => self.come_and_go(round, on)?,
             12 if self.verbs.finds => self.look_around(round, on)?,
+            13 if self.verbs.groups => self.scan_groups(round, on)?,
             _ => {
                 for _ in 0..=self.rng.below(7) {
                     self.anything(round, on)?;
@@ -137,12 +140,45 @@ impl Script {
         Ok(value)
     }
 
-    /// Reads a key and gives it a new state.
+    /// Gives a key a new state. It need not be read before it is put.
     fn change(&mut self, key: u64, put: bool, on: &mut Recorded<'_>) -> Result<(), Refused> {
-        self.read(key, on)?;
-        self.pause();
-        let value = put.then(|| self.fresh());
-        on.write(key, value)
+        if !put {
+            self.read(key, on)?;
+            self.pause();
+            return on.delete(key).map(|_| ());
+        }
+        match self.rng.below(4) {
+            0 => {
+                let value = self.fresh();
+                if !on.insert(key, value)? {
+                    self.pause();
+                    self.read(key, on)?;
+                    on.replace(key, value)?;
+                }
+                Ok(())
+            }
+            1 => {
+                let value = self.fresh();
+                if !on.replace(key, value)? {
+                    self.pause();
+                    on.insert(key, value)?;
+                }
+                Ok(())
+            }
+            _ => {
+                let present = self.read(key, on)?.is_some();
+                self.pause();
+                self.put(key, present, on)
+            }
+        }
+    }
+
+    /// Gives a key a new value, when it is known whether the key is present.
+    fn put(&mut self, key: u64, present: bool, on: &mut Recorded<'_>) -> Result<(), Refused> {
+        let value = self.fresh();
+        // If the answer contradicts an earlier one, the record shows it.
+        let done = if present { on.replace(key, value) } else { on.insert(key, value) };
+        done.map(|_| ())
     }
 
     fn puts(&mut self) -> bool {
@@ -171,11 +207,10 @@ impl Script {
 
     fn skew(&mut self, round: Round, on: &mut Recorded<'_>) -> Result<(), Refused> {
         let (one, other) = (self.key(round), self.key(round));
-        self.read(one, on)?;
+        let present = self.read(one, on)?.is_some();
         self.read(other, on)?;
         self.pause();
-        let value = self.puts().then(|| self.fresh());
-        on.write(one, value)
+        if self.puts() { self.put(one, present, on) } else { on.delete(one).map(|_| ()) }
     }
 
     fn range(&mut self, round: Round) -> Range {
@@ -184,10 +219,20 @@ impl Script {
             1 => (round.first, round.first + round.keys - 1),
             _ => (self.key(round), self.key(round)),
         };
+        self.varied(Range::ascending(a.min(b), a.max(b)))
+    }
+
+    fn groups(&mut self) -> Range {
+        let (a, b) = (self.rng.below(GROUPS), self.rng.below(GROUPS));
+        self.varied(Range::ascending(a.min(b), a.max(b)).by_group())
+    }
+
+    /// Gives a range a direction, and now and then a limit.
+    fn varied(&mut self, range: Range) -> Range {
         let limit = (self.rng.below(3) == 0).then(|| 1 + self.rng.below(4) as usize);
         let descending = self.rng.below(2) == 0;
         let direction = if descending { Direction::Descending } else { Direction::Ascending };
-        Range { from: a.min(b), to: a.max(b), limit, direction }
+        Range { limit, direction, ..range }
     }
 
     fn scan_and_write(&mut self, round: Round, on: &mut Recorded<'_>) -> Result<(), Refused> {
@@ -217,8 +262,11 @@ impl Script {
         let key = self.key(round);
         let was = self.read(key, on)?;
         self.pause();
-        let value = was.is_none().then(|| self.fresh());
-        on.write(key, value)?;
+        if was.is_none() {
+            self.put(key, false, on)?;
+        } else {
+            on.delete(key)?;
+        }
         let other = if self.rng.below(3) == 0 { key } else { self.key(round) };
         self.change(other, was.is_some(), on)
     }
@@ -233,6 +281,21 @@ impl Script {
             self.find(on)?;
         }
         self.read(key, on).map(|_| ())
+    }
+
+    /// Scans groups, once or before and after a write.
+    fn scan_groups(&mut self, round: Round, on: &mut Recorded<'_>) -> Result<(), Refused> {
+        let groups = self.groups();
+        self.pause();
+        on.scan(groups)?;
+        if self.rng.below(2) == 0 {
+            let (key, put) = (self.key(round), self.puts());
+            self.change(key, put, on)?;
+        }
+        if self.rng.below(2) == 0 {
+            on.scan(groups)?;
+        }
+        Ok(())
     }
 
     /// Looks for a value, and then reads the key found.
@@ -258,6 +321,11 @@ impl Script {
             5 => {
                 let keys = [key, self.key(round), self.key(round)];
                 on.read_many(&keys).map(|_| ())
+            }
+            6 if self.verbs.groups => {
+                let groups = self.groups();
+                self.pause();
+                on.scan(groups).map(|_| ())
             }
             _ => {
                 let put = self.puts();

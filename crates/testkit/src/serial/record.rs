@@ -73,14 +73,49 @@ impl Recorded<'_> {
         Ok(values)
     }
 
-    /// Writes or deletes a key. The write is recorded even if it is refused: no other transaction
-    /// may see it then.
-    pub(super) fn write(&mut self, key: u64, value: Option<u64>) -> Result<(), Refused> {
-        self.operations.push(Operation::Write { key, value });
-        match value {
-            Some(value) => self.attempt.write(key, value),
-            None => self.attempt.delete(key),
+    /// Replaces the value of a key. Returns whether the key was present.
+    pub(super) fn replace(&mut self, key: u64, value: u64) -> Result<bool, Refused> {
+        let at = self.begin(key, Some(value));
+        let before = self.attempt.replace(key, value)?;
+        self.operations.insert(at, Operation::Read { key, value: before });
+        Ok(self.done(at + 1, before.is_some()))
+    }
+
+    /// Inserts a key. Returns whether it was absent.
+    pub(super) fn insert(&mut self, key: u64, value: u64) -> Result<bool, Refused> {
+        let at = self.begin(key, Some(value));
+        let was_absent = self.attempt.insert(key, value)?;
+        let found = if was_absent {
+            Operation::Read { key, value: None }
+        } else {
+            Operation::Present { key }
+        };
+        self.operations.insert(at, found);
+        Ok(self.done(at + 1, was_absent))
+    }
+
+    /// Deletes a key. Returns whether it was present.
+    pub(super) fn delete(&mut self, key: u64) -> Result<bool, Refused> {
+        let at = self.begin(key, None);
+        let was_present = self.attempt.delete(key)?;
+        if !was_present {
+            self.operations.push(Operation::Read { key, value: None });
         }
+        Ok(self.done(at, was_present))
+    }
+
+    /// Records a write before it is tried: if it is refused, no other transaction may see it.
+    fn begin(&mut self, key: u64, value: Option<u64>) -> usize {
+        self.operations.push(Operation::Write { key, value });
+        self.operations.len() - 1
+    }
+
+    /// Forgets the write with this number unless it was done.
+    fn done(&mut self, number: usize, is_done: bool) -> bool {
+        if !is_done {
+            self.operations.remove(number);
+        }
+        is_done
     }
 
     pub(super) fn scan(&mut self, range: Range) -> Result<Vec<Entry>, Refused> {

@@ -3,7 +3,7 @@
 use super::anomaly::Anomaly;
 use super::check::{Verdict, check};
 use super::face::{Make, Transactions};
-use super::history::{End, Entry, History, Range};
+use super::history::{End, Entry, GROUPS, History, Range};
 use super::program::{Script, THREADS, Verbs};
 use super::record::Recorder;
 use crate::clock::Clock;
@@ -23,6 +23,8 @@ const ROUNDS: usize = crate::size::pick(12, 12, 2);
 const TURNS: usize = crate::size::pick(60, 40, 4);
 /// The most attempts of a turn, which ends with the first one that commits.
 const ATTEMPTS: usize = 3;
+/// The keys of a store: few, so that transactions meet.
+const KEYS: u64 = 24;
 /// How often the transaction that reads everything at the end of a history is tried.
 const TRIES_AT_REST: usize = 1000;
 
@@ -42,8 +44,10 @@ pub struct Plan {
     /// least 1 and at most [`THREADS_MAX`](Self::THREADS_MAX). If the list is empty, two threads
     /// record.
     pub threads: Vec<usize>,
-    /// The number of keys: from 0 on. Each round of a history uses a few neighbours among them.
-    pub keys: u64,
+    /// The numbers of keys, which successive stores have in turn: from 0 on. Each round of a
+    /// history uses a few neighbours among them. Each is taken to be at least 1. If the list is
+    /// empty, a store has 24.
+    pub keys: Vec<u64>,
     /// The seed of all random choices.
     pub seed: u64,
     /// When to stop.
@@ -61,7 +65,7 @@ impl Default for Plan {
     fn default() -> Self {
         Self {
             threads: vec![2, 3],
-            keys: 24,
+            keys: vec![KEYS, 8 * KEYS],
             seed: crate::size::seed(),
             until: Until::Transactions(10_000),
             histories_per_store: 64,
@@ -124,6 +128,8 @@ impl fmt::Display for Wrong {
 /// A store that serves several histories.
 struct Session {
     store: Box<dyn Transactions>,
+    /// The number of keys.
+    keys: u64,
     /// The entries at the end of the last history.
     entries: Vec<Entry>,
     /// The number of values that a thread has written at most.
@@ -260,7 +266,9 @@ fn record(
     let attempt = || {
         if session.as_ref().is_none_or(|of| of.histories >= plan.histories_per_store) {
             *session = None;
-            *session = Some(Session::new(make, plan.keys)?);
+            let turn = number / plan.histories_per_store.max(1) % plan.keys.len().max(1) as u64;
+            let keys = plan.keys.get(turn as usize).map_or(KEYS, |&keys| keys);
+            *session = Some(Session::new(make, keys.max(1))?);
         }
         match session {
             Some(session) => session.record(plan, clock, number, threads),
@@ -278,8 +286,8 @@ fn record(
 impl Session {
     fn new(make: Make<'_>, keys: u64) -> Result<Self, Failure> {
         let entry = |key: u64| (key, (key + 1) * THREADS + THREADS - 1);
-        let entries: Vec<Entry> = (0..keys.max(1)).step_by(2).map(entry).collect();
-        Ok(Self { store: make(&entries)?, entries, written: 0, histories: 0 })
+        let entries: Vec<Entry> = (0..keys).step_by(2).map(entry).collect();
+        Ok(Self { store: make(&entries)?, keys, entries, written: 0, histories: 0 })
     }
 
     /// Records one history.
@@ -291,8 +299,9 @@ impl Session {
         threads: usize,
     ) -> Result<(History, Outcome), Failure> {
         let store = &*self.store;
-        let (keys, written) = (plan.keys.max(1), self.written);
-        let verbs = Verbs { scans: store.scans(), finds: store.finds() };
+        let (keys, written) = (self.keys, self.written);
+        let (scans, finds, groups) = (store.scans(), store.finds(), store.groups());
+        let verbs = Verbs { scans, finds, groups };
         let recorded = together(threads, |thread, crew| {
             let mut recorder = Recorder::new(store, clock, thread);
             let mut script = Script::new(plan.seed, number, thread, keys, verbs);
@@ -321,7 +330,7 @@ impl Session {
         let mut recorder = Recorder::new(store, clock, 0);
         self.entries = read_all(&mut recorder, keys, verbs)?;
         history.transactions.append(&mut recorder.transactions);
-        Ok((history, store.at_rest()))
+        Ok((history, store.at_rest(&self.entries)))
     }
 }
 
@@ -336,6 +345,11 @@ fn read_all(recorder: &mut Recorder<'_>, keys: u64, verbs: Verbs) -> Result<Vec<
             entries = present.filter_map(|(&key, value)| Some((key, value?))).collect();
             if verbs.scans {
                 let all = Range::ascending(0, u64::MAX);
+                on.scan(all)?;
+                on.scan(all.reversed())?;
+            }
+            if verbs.groups {
+                let all = Range::ascending(0, GROUPS - 1).by_group();
                 on.scan(all)?;
                 on.scan(all.reversed())?;
             }

@@ -32,6 +32,12 @@ enum Mistake {
     OldSnapshot,
     /// A descending scan with a limit misses the entry of its upper bound.
     ScanMissesBound,
+    /// Now and then, an insertion is refused although the key is absent.
+    RefusesAbsent,
+    /// A deletion says that it has deleted an absent key.
+    DeletesAbsent,
+    /// A scan by group leaves out entries that changed a moment ago.
+    MovedEntryMissed,
 }
 
 /// The entries, and the keys by their values.
@@ -82,6 +88,8 @@ struct Running<'a> {
     reads: BTreeSet<u64>,
     /// The ranges read.
     ranges: Vec<(u64, u64)>,
+    /// The entries when the last transaction began.
+    before: BTreeMap<u64, u64>,
 }
 
 impl Running<'_> {
@@ -114,14 +122,27 @@ impl Attempt for Running<'_> {
         Ok(value)
     }
 
-    fn write(&mut self, key: u64, value: u64) -> Result<(), Refused> {
-        self.put(key, Some(value));
-        Ok(())
+    fn replace(&mut self, key: u64, value: u64) -> Result<Option<u64>, Refused> {
+        let before = self.read(key)?;
+        if before.is_some() {
+            self.put(key, Some(value));
+        }
+        Ok(before)
     }
 
-    fn delete(&mut self, key: u64) -> Result<(), Refused> {
+    fn insert(&mut self, key: u64, value: u64) -> Result<bool, Refused> {
+        let refuses = self.mistake == Mistake::RefusesAbsent && value.is_multiple_of(15);
+        if self.read(key)?.is_some() || refuses {
+            return Ok(false);
+        }
+        self.put(key, Some(value));
+        Ok(true)
+    }
+
+    fn delete(&mut self, key: u64) -> Result<bool, Refused> {
+        let was_present = self.read(key)?.is_some();
         self.put(key, None);
-        Ok(())
+        Ok(was_present || self.mistake == Mistake::DeletesAbsent)
     }
 
     fn scan(&mut self, range: &Range, out: &mut Vec<Entry>) -> Result<(), Refused> {
@@ -132,9 +153,16 @@ impl Attempt for Running<'_> {
         {
             range.to = range.to.saturating_sub(1);
         }
-        let entries = self.with(|state| scan_of(&state.entries, &range));
+        let mut entries = self.with(|state| scan_of(&state.entries, &range));
+        if self.mistake == Mistake::MovedEntryMissed && range.by == By::Group {
+            let (before, writes) = (&self.before, &self.writes);
+            entries.retain(|(key, value)| before.get(key) == Some(value) || writes.contains(key));
+        }
         self.reads.extend(entries.iter().map(|of| of.0));
-        self.ranges.push((range.from, range.to));
+        self.ranges.push(match range.by {
+            By::Key => (range.from, range.to),
+            By::Group => (0, u64::MAX),
+        });
         out.extend(entries);
         Ok(())
     }
@@ -159,8 +187,14 @@ impl Store {
             OldSnapshot => copied(self.old.lock().clone()),
             _ => View::Locked(self.state.lock()),
         };
+        let before = match (self.mistake, &view) {
+            (Mistake::MovedEntryMissed, View::Locked(state)) => {
+                std::mem::replace(&mut *self.old.lock(), (*state).clone()).entries
+            }
+            _ => BTreeMap::new(),
+        };
         let (undo, writes, reads, ranges) = <_>::default();
-        Running { mistake: self.mistake, view, undo, writes, reads, ranges }
+        Running { mistake: self.mistake, view, undo, writes, reads, ranges, before }
     }
 
     fn abort(&self, mut running: Running<'_>) {
@@ -306,4 +340,15 @@ fn stale_reads_are_found() {
 #[test]
 fn a_scan_that_misses_its_bound_is_found() {
     found(Mistake::ScanMissesBound, &[]);
+}
+
+#[test]
+fn a_scan_by_group_that_misses_moved_entries_is_found() {
+    found(Mistake::MovedEntryMissed, &[]);
+}
+
+#[test]
+fn answers_of_writes_that_are_wrong_are_found() {
+    found(Mistake::RefusesAbsent, &[Kind::Internal]);
+    found(Mistake::DeletesAbsent, &[Kind::Internal]);
 }

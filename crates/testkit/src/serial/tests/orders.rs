@@ -14,10 +14,8 @@ pub(super) fn explains(map: &mut Map, of: &Transaction) -> bool {
             map.insert(*key, *value);
             true
         }
-        Operation::Write { key, value: None } => {
-            map.remove(key);
-            true
-        }
+        Operation::Write { key, value: None } => map.remove(key).is_some(),
+        Operation::Present { key } => map.contains_key(key),
         Operation::Find { value, found } => find_in(map, *value) == *found,
         Operation::Scan { range, entries } => scan_of(map, range) == *entries,
     })
@@ -31,14 +29,19 @@ pub(super) fn find_in(map: &Map, value: u64) -> Option<u64> {
 /// The entries of a range.
 pub(super) fn scan_of(map: &Map, range: &Range) -> Vec<Entry> {
     let limit = range.limit.unwrap_or(usize::MAX);
-    if range.from > range.to {
-        return Vec::new();
+    let place = |&(key, value): &Entry| match range.by {
+        By::Key => (key, 0),
+        By::Group => (group(value), key),
+    };
+    let all = map.iter().map(|of| (*of.0, *of.1));
+    let mut all: Vec<Entry> =
+        all.filter(|of| (range.from..=range.to).contains(&place(of).0)).collect();
+    all.sort_unstable_by_key(place);
+    if range.direction == Direction::Descending {
+        all.reverse();
     }
-    let all = map.range(range.from..=range.to).map(|of| (*of.0, *of.1));
-    match range.direction {
-        Direction::Ascending => all.take(limit).collect(),
-        Direction::Descending => all.rev().take(limit).collect(),
-    }
+    all.truncate(limit);
+    all
 }
 
 /// Whether some order explains a history: a search over all orders, or all that respect real time.

@@ -19,6 +19,10 @@ struct Draft {
     changes: bool,
     /// Its place in the order of the transactions.
     place: u64,
+    /// The groups that it scans at its end, if it does.
+    groups: Option<Range>,
+    /// The entries of that scan.
+    found: Vec<Entry>,
 }
 
 fn drafts(rng: &mut Rng) -> Vec<Draft> {
@@ -34,7 +38,11 @@ fn drafts(rng: &mut Rng) -> Vec<Draft> {
             let start = rng.below(100);
             (start, start + rng.below(10), if rng.percent(50) { moment } else { start })
         };
-        Draft { transaction: committed(thread, start, end, &[]), changes, place }
+        let (from, to) = (rng.below(GROUPS), rng.below(GROUPS));
+        let groups =
+            rng.percent(30).then(|| Range::ascending(from.min(to), from.max(to)).by_group());
+        let transaction = committed(thread, start, end, &[]);
+        Draft { transaction, changes, place, groups, found: Vec::new() }
     };
     (0..count).map(draw).collect()
 }
@@ -91,7 +99,7 @@ fn draw(rng: &mut Rng) -> History {
             order.swap(one, other);
         }
         for at in order {
-            let Draft { transaction, changes, .. } = &mut drafts[at];
+            let Draft { transaction, changes, groups, found, .. } = &mut drafts[at];
             let operations = &mut transaction.operations;
             match rng.below(20) {
                 0..17 if key == LIVELY && *changes => {
@@ -103,10 +111,20 @@ fn draw(rng: &mut Rng) -> History {
                 12.. if key == LIVELY => operations.push(states.read()),
                 _ => {}
             }
+            let entry = states.now.map(|value| (key, value));
+            found.extend(entry.filter(|&entry| groups.is_some_and(|of| of.includes(entry))));
         }
         written = states.written;
     }
-    History { initial, transactions: drafts.into_iter().map(|of| of.transaction).collect() }
+    let ended = |draft: Draft| {
+        let Draft { mut transaction, groups, mut found, .. } = draft;
+        if let Some(groups) = groups {
+            found.sort_unstable_by_key(|&of| groups.place(of));
+            transaction.operations.push(scan(groups, &found));
+        }
+        transaction
+    };
+    History { initial, transactions: drafts.into_iter().map(ended).collect() }
 }
 
 #[test]

@@ -53,15 +53,17 @@ impl Attempt for Running<'_> {
         self.operation()?;
         Ok(self.map.get(&key).copied())
     }
-    fn write(&mut self, key: u64, value: u64) -> Result<(), Refused> {
+    fn replace(&mut self, key: u64, value: u64) -> Result<Option<u64>, Refused> {
         self.operation()?;
-        self.map.insert(key, value);
-        Ok(())
+        Ok(self.map.get_mut(&key).map(|now| std::mem::replace(now, value)))
     }
-    fn delete(&mut self, key: u64) -> Result<(), Refused> {
+    fn insert(&mut self, key: u64, value: u64) -> Result<bool, Refused> {
         self.operation()?;
-        self.map.remove(&key);
-        Ok(())
+        Ok(*self.map.entry(key).or_insert(value) == value)
+    }
+    fn delete(&mut self, key: u64) -> Result<bool, Refused> {
+        self.operation()?;
+        Ok(self.map.remove(&key).is_some())
     }
     fn scan(&mut self, range: &Range, out: &mut Vec<Entry>) -> Result<(), Refused> {
         assert_ne!(self.store.manner, Manner::Refuses, "a scan");
@@ -93,7 +95,7 @@ impl Transactions for Store {
     fn finds(&self) -> bool {
         self.manner != Manner::Refuses
     }
-    fn at_rest(&self) -> Outcome {
+    fn at_rest(&self, _entries: &[Entry]) -> Outcome {
         match self.manner {
             Manner::Wrong => Err(Failure::new("a lock is held at rest")),
             _ => Ok(()),
@@ -128,7 +130,7 @@ fn attempts_of_stores_that_retry_are_told_apart() {
 
 #[test]
 fn stores_without_scans_that_refuse_are_checked() {
-    let plan = Plan { keys: 1, histories_per_store: 0, ..Plan::default() };
+    let plan = Plan { keys: vec![1], histories_per_store: 0, ..Plan::default() };
     let report = run(Manner::Refuses, &plan, || false);
     assert!(report.found.is_none(), "{}", report.found.unwrap().what);
     assert!(report.aborted > report.committed / 8, "{report:?}");
