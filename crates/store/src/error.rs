@@ -13,8 +13,8 @@ pub enum Error {
     /// in the same way, and its changes are undone. [`Store::transact`](crate::Store::transact)
     /// runs it again.
     Aborted(Conflict),
-    /// The row would be the second one with the same key of a unique index. The transaction can
-    /// go on.
+    /// The row would be the second one with the same key of a unique index, or of several, of which
+    /// this is one. The transaction can go on.
     Unique {
         /// The table.
         table: String,

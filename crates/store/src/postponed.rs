@@ -184,7 +184,8 @@ impl<P: Policy> StoreCore<P> {
         key: KeyRef<'_>,
         row: Address,
     ) -> bool {
-        if !self.postponed.any.load(Ordering::Relaxed) {
+        // Acquire: who does not find an entry on the list any more sees that it was counted.
+        if !self.postponed.any.load(Ordering::Acquire) {
             return false;
         }
         let index = IndexPtr::of(index);
@@ -214,7 +215,12 @@ impl<P: Policy> StoreCore<P> {
     #[cold]
     pub(crate) fn tidy_postponed(&self, guard: &Guard) {
         let mut entries = self.postponed.entries.lock();
-        entries.retain(|entry| !entry.settle(guard));
+        entries.retain(|entry| {
+            let is_settled = entry.settle(guard);
+            // SAFETY: T1.
+            P::withdrawn(unsafe { entry.index.get() }.core());
+            !is_settled
+        });
         let mut rows = self.postponed.rows.lock();
         let tables = self.tables.lock();
         rows.retain(|&(serial, row)| {
@@ -237,7 +243,8 @@ impl Postponed {
     /// `repairs` has acquired the lock or the version of a row that the failed commit has released
     /// after this call.
     fn note(&self, entries: &[Entry], has_rows: bool) {
-        self.any.store(!entries.is_empty() || has_rows, Ordering::Relaxed);
+        // Release: see `is_postponed`.
+        self.any.store(!entries.is_empty() || has_rows, Ordering::Release);
         let state = self.repairs.load(Ordering::Relaxed);
         if needs_repairs(state) != entries.iter().any(|entry| entry.owner.is_some()) {
             self.repairs.store(state + 1, Ordering::Relaxed);

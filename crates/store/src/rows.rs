@@ -97,8 +97,15 @@ impl Source {
             Self::Pooled(pool) => pool.alloc(bytes),
             Self::Shared(heap, registry) => {
                 let object = BytesAlloc::alloc(heap, bytes)?;
+                let mut part = registry.part(object);
+                if part.try_reserve(1).is_err() {
+                    drop(part);
+                    // SAFETY: allocated above, used by nobody.
+                    unsafe { BytesAlloc::free(heap, object, bytes) };
+                    return Err(AllocError::System { requested: size_of::<(usize, usize)>() });
+                }
                 // Exposed, since `drop` restores the pointer from its address.
-                registry.part(object).insert(object.as_ptr().expose_provenance(), bytes);
+                part.insert(object.as_ptr().expose_provenance(), bytes);
                 Ok(object)
             }
         }

@@ -2,16 +2,17 @@
 
 #![cfg(not(any(silvics_loom, silvics_shuttle)))]
 
+mod support;
+
 use silvics::key::{AsKey, Encoder};
-use silvics::{AllocError, Guard, Options, PoolStats};
-use silvics_store::index::{Named, Scannable, Search};
+use silvics_store::index::Named;
 use silvics_store::{
     Column, Error, Index, IndexSpec, Locking, Multi, NoWait, Optimistic, Policy, Schema, Store,
     Table, Tx, Type, WaitDie,
 };
-use std::cell::RefCell;
-use std::ops::Bound;
+use std::ops::ControlFlow;
 use std::sync::Arc;
+use support::pausing::{Pausing, after_walk};
 
 /// Orders with a number, a mark that is unique, and a state that is not.
 struct Orders<P: Policy> {
@@ -200,76 +201,6 @@ fn an_absent_key_of_an_own_row_is_protected<P: Policy>() {
     );
 }
 
-std::thread_local! {
-    /// Called once, when a scan of a [`Pausing`] index on this thread has found its entries.
-    static MEANWHILE: RefCell<Option<Box<dyn FnOnce() + Send>>> = const { RefCell::new(None) };
-}
-
-/// An index whose scans can be followed by other transactions before the rows are read.
-struct Pausing(Named<u64>);
-
-// SAFETY: each call is that of the inner index, which keeps S1 to S6. Another thread calls the
-// store.
-unsafe impl Search for Pausing {
-    type Form = u64;
-
-    fn make(options: &Options) -> Result<Self, AllocError> {
-        Named::make(options).map(Self)
-    }
-    fn structure(&self) -> String {
-        self.0.structure()
-    }
-    fn get(&self, key: u64, guard: &Guard) -> Option<u64> {
-        self.0.get(key, guard)
-    }
-    fn get_many(&self, keys: &[u64], words: &mut [Option<u64>], guard: &Guard) {
-        self.0.get_many(keys, words, guard);
-    }
-    unsafe fn try_insert(
-        &self,
-        key: u64,
-        word: u64,
-        guard: &Guard,
-    ) -> Result<Option<u64>, AllocError> {
-        // SAFETY: the caller's promise.
-        unsafe { self.0.try_insert(key, word, guard) }
-    }
-    unsafe fn replace(&self, key: u64, word: u64, guard: &Guard) -> Result<(), AllocError> {
-        // SAFETY: the caller's promise.
-        unsafe { self.0.replace(key, word, guard) }
-    }
-    unsafe fn remove(&self, key: u64, guard: &Guard) -> Result<(), AllocError> {
-        // SAFETY: the caller's promise.
-        unsafe { self.0.remove(key, guard) }
-    }
-    fn walk(
-        &self,
-        bounds: (Bound<u64>, Bound<u64>),
-        descending: bool,
-        guard: &Guard,
-        visit: &mut dyn FnMut(u64, u64) -> bool,
-    ) {
-        self.0.walk(bounds, descending, guard, visit);
-        if let Some(meanwhile) = MEANWHILE.take() {
-            std::thread::spawn(meanwhile).join().unwrap();
-        }
-    }
-    fn scans(&self) -> bool {
-        true
-    }
-    fn count(&self) -> usize {
-        self.0.count()
-    }
-    fn bytes(&self) -> Option<usize> {
-        self.0.bytes()
-    }
-    fn pool_stats(&self) -> Vec<PoolStats> {
-        self.0.pool_stats()
-    }
-}
-
-impl Scannable for Pausing {}
-
 /// A scan found the entry of a row, and the row got another key of the range before it was read.
 /// The scan left it out, and the walk of the commit found the same rows, under other keys.
 fn a_row_that_moves_within_a_scan_is_not_lost<P: Policy>() {
@@ -291,10 +222,11 @@ fn a_row_that_moves_within_a_scan_is_not_lost<P: Policy>() {
     store.transact(fill).unwrap();
     let tx = store.begin();
     let shared = Arc::clone(&store);
-    MEANWHILE.set(Some(Box::new(move || {
+    let change = move || {
         let change = |tx: &Tx<'_, P>| tx.update(&by_number, 1, |row| row.set(mark, 15));
         assert_eq!(shared.transact(change), Ok::<_, Error>(true));
-    })));
+    };
+    after_walk(0, || std::thread::spawn(change).join().unwrap());
     let marks = tx
         .scan(&by_mark, 0..=30)
         .rows()
@@ -415,6 +347,32 @@ fn ends_unless_excluded<'s, P: Policy>(
     assert_eq!(tx.commit().is_ok(), excluded);
 }
 
+/// A scan visited rows again that got other keys while it went on: a raise for everybody was given
+/// several times.
+fn a_scan_does_not_meet_rows_again<P: Policy>() {
+    let orders = orders::<P>(&(0..40).collect::<Vec<_>>());
+    let tx = orders.store.begin();
+    // A row that was inserted before belongs to the scan.
+    orders.add(&tx, 40).unwrap();
+    let mut marks = Vec::new();
+    tx.scan(&orders.by_mark, ..)
+        .for_each(|row| {
+            let (number, mark) = (row.get(orders.number)?, row.get(orders.mark)?);
+            marks.push(mark);
+            tx.update(&orders.by_number, number, |row| row.set(orders.mark, mark + 500))?;
+            if number == 40 {
+                orders.add(&tx, 2000)?;
+            }
+            Ok::<_, Error>(ControlFlow::Continue(()))
+        })
+        .unwrap();
+    assert_eq!(marks, (1000..=1040).collect::<Vec<_>>());
+    let rows = tx.scan(&orders.by_mark, ..).rows().unwrap();
+    let now: Vec<u64> = rows.iter().map(|row| row.get(orders.mark).unwrap()).collect();
+    assert_eq!(now, (1500..=1540).chain([3000]).collect::<Vec<_>>());
+    tx.commit().unwrap();
+}
+
 macro_rules! policies {
     ($($test:ident)*) => {$(
         mod $test {
@@ -437,7 +395,7 @@ macro_rules! policies {
 
 policies! {
     one_key_twice a_deleted_row_gets_a_key a_gap_outlives_its_row
-    an_absence_outlives_an_own_entry an_absent_key_of_an_own_row_is_protected a_row_that_moves_within_a_scan_is_not_lost
+    a_scan_does_not_meet_rows_again an_absence_outlives_an_own_entry an_absent_key_of_an_own_row_is_protected a_row_that_moves_within_a_scan_is_not_lost
     a_large_transaction_meets_its_own_rows an_entry_of_another_transaction_is_taken_over
     scans_see_keys_that_are_taken_over keys_cannot_use_the_transaction one_row_is_read_often
 }

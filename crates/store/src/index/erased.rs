@@ -35,7 +35,8 @@ pub struct IndexCore {
     pub(crate) more: Vec<Place>,
     /// The lock behind the last key, for the locking policies.
     pub(crate) end: WordLock,
-    /// The number of removals of committed entries, for the optimistic policy.
+    /// The number of removals: of committed entries under the optimistic policy, of others under
+    /// the locking ones.
     pub(crate) removals: CachePadded<AtomicU64>,
 }
 

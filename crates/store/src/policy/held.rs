@@ -147,13 +147,15 @@ impl<L> Locks<L> {
 }
 
 impl<L: RowLock> Locks<L> {
-    /// Whether other transactions hold a lock: the least timestamp of its holders, or a smaller
-    /// one.
+    /// Whether other transactions hold a lock: the least timestamp of these, or a smaller one. That
+    /// of the lock may be this transaction's own, if it is a holder, too.
     pub(super) fn others(&mut self, lock: &L) -> Option<u64> {
         let state = lock.peek();
-        let holds = state.holds();
-        let mine = holds == 0 || holds == self.own(NonNull::from(lock)).holds();
-        (!mine).then_some(state.oldest())
+        if state.holds() == 0 {
+            return None;
+        }
+        let own = self.own(NonNull::from(lock)).holds();
+        (state.holds() != own).then(|| state.oldest().saturating_add(u64::from(own > 0)))
     }
 }
 

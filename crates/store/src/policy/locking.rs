@@ -27,6 +27,10 @@
 //!   for the gap behind its last key.
 //! * P3: a transaction that places an entry sees the lock of each transaction that has scanned the
 //!   gap of its key before, or that transaction sees the entry: one of the two fences comes first.
+//!   The scan's lock is that of the first committed row behind the gap, or of `end`. The one that
+//!   places looks at the first entry, which may be that of a third transaction. If the third one
+//!   holds its row still, this is a conflict. If it has given the entry up and released the row, it
+//!   has counted that in between (`removals`), and the one that places looks again.
 //! * P4: an entry leaves an index only while its row is held exclusive, besides an entry whose
 //!   removal was postponed, which `next` skips. So the row behind a range stays while its lock is
 //!   held.
@@ -34,7 +38,13 @@
 //!
 //! # Memory ordering
 //! The locks' own orderings are in `lock/word.rs`. The two fences of the algorithm are `SeqCst`
-//! (P3).
+//! (P3). The count of removals:
+//!
+//! | access | ordering | reason |
+//! |---|---|---|
+//! | add, after an entry was removed that no commit has confirmed | Release | who reads the new count before a walk does not meet the entry |
+//! | load before the walk | Acquire | a walk that meets the entry comes after a load of the old count |
+//! | load after the lock was seen free | Relaxed | the lock, or the list of postponed entries, was acquired from the transaction that has counted |
 
 use super::held::{Locks, Mode};
 use super::{Policy, Scanned, Seen, Stop, private};
@@ -377,6 +387,7 @@ impl<W: OnConflict, R: RowLayout<Header: RowLock>> Policy for Locking<W, R> {
         }
         let mut backoff = Backoff::new();
         loop {
+            let removals = index.core().removals.load(Ordering::Acquire);
             fence(Ordering::SeqCst); // P3
             let others = match Self::next(inner, index, Bound::Excluded(key)) {
                 // The transaction holds the lock of each row that it writes.
@@ -385,6 +396,7 @@ impl<W: OnConflict, R: RowLayout<Header: RowLock>> Policy for Locking<W, R> {
                 None => inner.work.log.keys.others(&index.core().end),
             };
             match others {
+                None if index.core().removals.load(Ordering::Relaxed) != removals => {}
                 None => return Ok(()),
                 Some(oldest) if W::waits(inner.ts, oldest) => backoff.wait(),
                 Some(_) => return Err(Conflict::Scanned.into()),
@@ -422,6 +434,10 @@ impl<W: OnConflict, R: RowLayout<Header: RowLock>> Policy for Locking<W, R> {
     }
 
     fn removing(_index: &IndexCore) {} // P4
+
+    fn withdrawn(index: &IndexCore) {
+        index.removals.fetch_add(1, Ordering::Release);
+    }
 
     fn publish(inner: &mut Inner<'_, Self>) {
         unlock(inner, |kind| matches!(kind, WriteKind::Delete | WriteKind::Void));

@@ -174,6 +174,11 @@ pub trait Policy: private::Sealed + Sized + Send + Sync + 'static {
     #[doc(hidden)]
     fn prepare(inner: &mut Inner<'_, Self>) -> Result<(), Conflict>;
 
+    /// Called after an entry was removed that no commit has confirmed, or whose removal was
+    /// postponed, and before its row is released.
+    #[doc(hidden)]
+    fn withdrawn(index: &IndexCore);
+
     /// Called before a commit removes an entry from an index.
     #[doc(hidden)]
     fn removing(index: &IndexCore);

@@ -288,6 +288,8 @@ impl Policy for Optimistic {
         index.removals.fetch_add(1, Ordering::SeqCst);
     }
 
+    fn withdrawn(_index: &IndexCore) {}
+
     fn publish(inner: &mut Inner<'_, Self>) {
         let work = &mut *inner.work;
         for write in work.writes.all() {
@@ -423,8 +425,8 @@ fn is_missing(
     is_absent
 }
 
-/// Whether the row is not committed with this key: it is deleted, or another transaction has placed
-/// the entry and is not committing yet.
+/// Whether the row is not committed with this key: it is deleted, or has another key. A row that is
+/// locked may get the key at any moment, so the key does not count as absent.
 fn is_absent(
     index: &dyn ErasedIndex,
     key: KeyRef<'_>,

@@ -216,6 +216,7 @@ impl<P: Policy> Inner<'_, P> {
     fn clear(&mut self) {
         self.work.writes.clear();
         self.work.placed.clear();
+        self.work.placements = 0;
         self.work.segment.clear();
         // SAFETY: the rows of the transaction borrow it, so none is left at its end.
         unsafe { self.work.arena.clear() };

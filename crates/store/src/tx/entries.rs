@@ -7,6 +7,7 @@
 
 use super::arena::Stored;
 use super::state::{IndexPtr, Workspace, push};
+use crate::key::KeyRef;
 use crate::policy::Policy;
 use crate::rows::Address;
 use silvics::AllocError;
@@ -19,6 +20,8 @@ pub(crate) struct Placed {
     pub row: Address,
     /// The row that has the key until the commit, and gives it up then.
     pub takes_over: Option<Address>,
+    /// The number of entries that the transaction had placed before.
+    serial: u64,
     /// The number of the row's write.
     write: u32,
     /// The next entries in both lists.
@@ -53,12 +56,24 @@ impl<P: Policy> Workspace<P> {
         self.reserve_stuck()?;
         let write = &mut self.writes.all_mut()[at];
         let next = [write.entries[OWN], NONE];
-        let (row, takes_over, is_live) = (write.row.address, None, true);
-        let entry = Placed { index, key, row, takes_over, write: at as u32, next, is_live };
+        let (row, takes_over, is_live, serial) = (write.row.address, None, true, self.placements);
+        let entry = Placed { index, key, row, takes_over, serial, write: at as u32, next, is_live };
         let number = self.placed.len() as u32;
         push(&mut self.placed, entry)?;
         write.entries[OWN] = number;
+        self.placements += 1;
         Ok(())
+    }
+
+    /// Whether the row of write `at` got a key after the transaction had placed `since` entries.
+    pub(crate) fn is_since(&self, at: usize, index: IndexPtr, key: KeyRef<'_>, since: u64) -> bool {
+        self.placements > since
+            && self.entries(at).any(|(_, placed)| {
+                // SAFETY: the arena is cleared after the transaction.
+                placed.serial >= since
+                    && placed.index.is(index)
+                    && unsafe { placed.key.get() } == key
+            })
     }
 
     /// Makes room for one more entry whose removal may fail, besides those that are placed.

@@ -471,6 +471,7 @@ fn row<'t>(index: &IndexCore, image: NonNull<u64>) -> Row<'t> {
 fn failed<P: Policy>(inner: &mut Inner<'_, P>, stop: Stop) -> Error {
     match stop {
         Stop::Conflict(_) | Stop::Unwound => inner.doom(stop),
+        Stop::Alloc(silvics::AllocError::KeyLength { .. }) => {}
         Stop::Alloc(_) => inner.starve(),
     }
     stop.into()

@@ -7,7 +7,7 @@ use super::{Tx, failed, row};
 use crate::error::Error;
 use crate::index::{Bounds, ErasedIndex};
 use crate::key::KeyRef;
-use crate::policy::{Policy, Scanned, Stop};
+use crate::policy::{Policy, Scanned, Seen, Stop};
 use crate::row::Row;
 use crate::rows::Address;
 use std::fmt;
@@ -28,7 +28,9 @@ const AHEAD: usize = 64;
 /// A scan, made by [`Tx::scan`] or [`Tx::find_all`].
 ///
 /// The transaction commits only if no other transaction has changed, inserted or deleted a row of
-/// the part that was scanned. Own writes are visible, if they were made before the scan began.
+/// the part that was scanned. Own writes are visible, with one exception: entries that the
+/// transaction makes during the scan are left out. So a row that gets another key from the closure
+/// of [`for_each`](Self::for_each) is not visited again.
 #[must_use = "a scan does nothing until its rows are requested"]
 pub struct Scan<'t, 's, P: Policy> {
     pub(super) tx: &'t Tx<'s, P>,
@@ -79,14 +81,14 @@ impl<'t, P: Policy> Scan<'t, '_, P> {
             return Err(Error::PointsOnly { index: core.name.clone() }.into());
         }
         let (mut low, mut high) = self.bounds.clone()?;
-        let (mut left, mut images) = (self.limit, Vec::new());
+        let (mut left, mut images, mut since) = (self.limit, Vec::new(), None);
         let mut most = if left < MOST { left } else { FIRST };
         while left > 0 {
             let next = {
                 let mut inner = self.tx.enter_scan()?;
-                let range = (low, high);
-                let most = most.min(left);
-                let next = inner.scan(self.index, range, self.descending, most, &mut images);
+                let since = *since.get_or_insert(inner.work.placements);
+                let part = Part { bounds: (low, high), descending: self.descending, since };
+                let next = inner.scan(self.index, part, most.min(left), &mut images);
                 next.map_err(|stop| failed(&mut inner, stop))?
             };
             for &image in &images {
@@ -107,17 +109,26 @@ fn out_of_memory<T>(list: &[T]) -> Error {
     silvics::AllocError::System { requested: size_of_val(list) + size_of::<T>() }.into()
 }
 
+/// A part of an index that is to be scanned.
+#[derive(Clone, Copy)]
+pub(crate) struct Part {
+    bounds: (Bound<Stored>, Bound<Stored>),
+    descending: bool,
+    /// The entries that the transaction had placed when the scan began.
+    since: u64,
+}
+
 impl<P: Policy> Inner<'_, P> {
     /// Scans up to `most` entries of a range, into `images`. Returns the key of the last entry,
     /// unless the range has no more entries.
     pub(crate) fn scan(
         &mut self,
         index: &(dyn ErasedIndex + 'static),
-        range: (Bound<Stored>, Bound<Stored>),
-        descending: bool,
+        part: Part,
         most: usize,
         images: &mut Vec<NonNull<u64>>,
     ) -> Result<Option<Stored>, Stop> {
+        let Part { bounds: range, descending, since } = part;
         for tries in 0..TRIES {
             let last = self.collect(index, range, descending, most)?;
             let (low, high) = match last {
@@ -127,7 +138,7 @@ impl<P: Policy> Inner<'_, P> {
             };
             images.clear();
             // An entry whose removal was postponed stays: see `StoreCore::postpone`.
-            let all_there = self.read_segment(index, tries > TRIES / 2, images)?;
+            let all_there = self.read_segment(index, since, tries > TRIES / 2, images)?;
             if !all_there {
                 silvics_sync::hint::spin_loop();
                 continue;
@@ -185,6 +196,7 @@ impl<P: Policy> Inner<'_, P> {
     fn read_segment(
         &mut self,
         index: &(dyn ErasedIndex + 'static),
+        since: u64,
         is_patient: bool,
         images: &mut Vec<NonNull<u64>>,
     ) -> Result<bool, Stop> {
@@ -197,18 +209,19 @@ impl<P: Policy> Inner<'_, P> {
             let (key, row) = self.work.segment[at];
             // SAFETY: the arena is cleared after the transaction.
             let key = unsafe { key.get() };
-            match self.open(core, key, row.word(), core.words, false)? {
-                Opened::Row(found) => push(images, found.image)?,
+            let found = match self.open(core, key, row.word(), core.words, false)? {
+                Opened::Row(found) => Some(found),
                 // Another transaction has placed the entry and is not committed, or the entry is
                 // about to leave. An optimistic scan goes on: the validation finds the difference.
                 Opened::Gone if P::WAITS_FOR_ROWS && !is_patient => return Ok(false),
-                Opened::Gone => {}
+                Opened::Gone => None,
                 // The key may be that of another row of this transaction.
-                Opened::OwnGone => {
-                    if let Some(found) = self.find_taken_over(index, key, row.word(), false)? {
-                        push(images, found.image)?;
-                    }
-                }
+                Opened::OwnGone => self.find_taken_over(index, key, row.word(), false)?,
+            };
+            let Some(found) = found else { continue };
+            let is_new = |at| self.work.is_since(at, IndexPtr::of(index), key, since);
+            if !matches!(found.seen, Seen::Own(at) if is_new(at)) {
+                push(images, found.image)?;
             }
         }
         Ok(true)

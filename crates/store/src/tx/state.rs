@@ -73,6 +73,8 @@ pub(crate) struct Workspace<P: Policy> {
     pub arena: Arena,
     pub writes: Writes<P>,
     pub placed: Vec<Placed>,
+    /// The number of entries that the transaction has placed so far.
+    pub placements: u64,
     /// Entries of rows that the transaction has placed and given up, whose removal has failed.
     pub stuck: Vec<(IndexPtr, Stored, Address)>,
     pub log: P::Log,
@@ -86,6 +88,7 @@ impl<P: Policy> Default for Workspace<P> {
             arena: Arena::default(),
             writes: Writes::default(),
             placed: Vec::new(),
+            placements: 0,
             stuck: Vec::new(),
             log: P::Log::default(),
             segment: Vec::new(),

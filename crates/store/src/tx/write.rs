@@ -448,7 +448,10 @@ impl<P: Policy> Inner<'_, P> {
     fn try_remove(&self, index: IndexPtr, key: Stored, row: Address) -> bool {
         // SAFETY: T1; the arena is cleared after the transaction.
         let (index, key) = unsafe { (index.get(), key.get()) };
-        index.look(key, &self.guard) != Some(row.word()) || removed(index, key, row, &self.guard)
+        let is_gone = index.look(key, &self.guard) != Some(row.word())
+            || removed(index, key, row, &self.guard);
+        P::withdrawn(index.core());
+        is_gone
     }
 
     /// Removes the entries of some rows whose removal has failed, now or in a later transaction.

@@ -3,6 +3,7 @@
 #![allow(dead_code, unused_macros, unused_imports, reason = "each test uses a part")]
 
 pub(crate) mod kinds;
+pub(crate) mod pausing;
 
 use proptest::prelude::*;
 use silvics_store::index::{InTable, Named};
