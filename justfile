@@ -41,8 +41,8 @@ test:
 loom:
     .ci/step loom
 
-# Run whole structures in many schedules: about twenty minutes on an idle machine; CI runs fewer. A
-# failure prints its schedule. SILVICS_SCHEDULE_FILE=folder writes it to a file there, and
+# Run whole structures in many schedules: about twenty minutes on an idle machine. A failure prints
+# its schedule. SILVICS_SCHEDULE_FILE=folder writes it to a file there, and
 # SILVICS_REPLAY=file SILVICS_SCENARIO=name replays it (the failure prints the name).
 shuttle: (schedules "100000")
 
