@@ -16,6 +16,8 @@ fn check(subject: &Subject, seed: u64, transactions: u64) {
     }
     assert!(report.exhausted.is_none(), "{:?}", report.exhausted);
     assert!(report.committed >= transactions && report.aborted > 0, "{policy}: {report:?}");
+    let (committed, aborted, open) = (report.committed, report.aborted, report.open);
+    println!("{policy} over {structure}: {committed} committed, {aborted} aborted, {open} open");
 }
 
 #[test]
