@@ -211,7 +211,7 @@ impl<F: Field + ?Sized> Column<F> {
     /// Reads the column of a row of the table with this number.
     #[inline(always)]
     pub(crate) fn read<'a>(&self, table: u64, row: &'a [u8]) -> Result<F::Value<'a>, Error> {
-        let field = row.get(self.range(table)?).ok_or(Error::Foreign)?;
+        let Some(field) = row.get(self.range(table)?) else { return Err(Error::Foreign) };
         Ok(F::read(field))
     }
 
@@ -223,7 +223,7 @@ impl<F: Field + ?Sized> Column<F> {
         row: &mut [u8],
         value: F::Value<'_>,
     ) -> Result<(), Error> {
-        let field = row.get_mut(self.range(table)?).ok_or(Error::Foreign)?;
+        let Some(field) = row.get_mut(self.range(table)?) else { return Err(Error::Foreign) };
         Ok(F::write(field, value)?)
     }
 }
