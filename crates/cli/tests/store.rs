@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{refused, rows, run};
+use common::{refused, rows, run, stderr};
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -119,6 +119,21 @@ fn the_study_runs_on_its_rows() {
     }
     let structure = rows(&report)[1]["memory"][1]["structure"].as_str().unwrap();
     assert!(structure.starts_with("lists of occ-avl"), "{structure}");
+}
+
+#[test]
+fn trees_that_become_lists_are_named() {
+    let file = workload("a");
+    let notes = |order: &str, index: &str| {
+        let args = ["store", "ycsb", "load", "-P", &file, "--rounds", "1", "-p", order];
+        let output = run(&[&args[..], &["--index", index]].concat());
+        assert!(output.status.success());
+        stderr(&output)
+    };
+    let note = notes("insertorder=ordered", "int-lf,occ-avl:fixed,art,ext-lf,int-lf:baseline");
+    assert!(note.contains("(int-lf, ext-lf, int-lf:baseline)"), "{note}");
+    assert_eq!(notes("insertorder=ordered", "map,occ-avl,skiplist"), "");
+    assert_eq!(notes("insertorder=hashed", "int-lf"), "");
 }
 
 #[test]

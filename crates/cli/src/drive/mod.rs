@@ -8,12 +8,14 @@
 //! | `scans` | the ways in which scans read entries |
 //! | `worker` | the loops that are measured, monomorphic for each contender |
 //! | `shape` | runs with samples of an index that adapts |
+//! | `draws` | random numbers of threads, and random orders |
 //! | `check` | the checks of answers |
 //! | `nothing` | an index that does nothing |
 //! | `inspected` | an index whose reads are recorded, for `silvics inspect` |
 //! | `stats` | medians of ratios, and their intervals |
 
 mod check;
+pub mod draws;
 pub mod inspected;
 pub mod keys;
 pub mod nothing;

@@ -5,28 +5,10 @@ use crate::drive::run::Failure;
 use crate::drive::stats::Interval;
 use crate::drive::subject::Crew;
 use crate::interrupt;
-use rand::{Rng, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
 use silvics_sync::atomic::{AtomicBool, Ordering};
 use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// Random numbers of one thread.
-pub struct Draws(Xoshiro256PlusPlus);
-
-impl Draws {
-    /// The numbers of a thread. Each run has a number of its own.
-    pub fn new(seed: u64, run: u64, thread: usize) -> Self {
-        let seed = seed.wrapping_add(run << 16).wrapping_add(thread as u64);
-        Self(Xoshiro256PlusPlus::seed_from_u64(seed))
-    }
-
-    /// A number below `end`. All are equally likely, but for rounding.
-    pub fn below(&mut self, end: u64) -> u64 {
-        ((u128::from(self.0.next_u64()) * u128::from(end)) >> 64) as u64
-    }
-}
 
 /// The work of a thread: it gets its number and the flag that ends the run, and returns the number
 /// of things that it has done.

@@ -1,10 +1,11 @@
 //! The records, their keys and fields, and the transactions of a thread.
 
+use crate::drive::draws::shuffled;
 use crate::flags::error::Error;
 use silvics_workload::Share;
 use silvics_workload::ycsb::{
-    Block, Fields, Inserts, Op, Request, Stream, Study, StudyStream, Workload, check_head,
-    fill_field,
+    Block, Fields, InsertOrder, Inserts, Op, Request, Stream, Study, StudyStream, Workload,
+    check_head, fill_field,
 };
 use std::ops::Range;
 
@@ -12,8 +13,8 @@ use std::ops::Range;
 pub enum Job {
     /// A core workload of YCSB.
     Core(Box<Workload>),
-    /// The YCSB of the study.
-    Study(Study),
+    /// The YCSB of the study, and the order in which its rows are inserted.
+    Study(Study, Vec<u64>),
 }
 
 /// The bytes of a field of the study that do not change. The others are a part of the stamp.
@@ -26,11 +27,17 @@ const STUDY_BLOCK: usize = 4;
 pub type Wrong = String;
 
 impl Job {
+    /// The YCSB of the study. Its rows are inserted in random order, as in `reproduce bst/1.9`,
+    /// because most trees of the study do not balance themselves.
+    pub fn study(study: Study, seed: u64) -> Self {
+        Self::Study(study, shuffled(study.rows, seed))
+    }
+
     /// The number of fields of a record.
     pub fn fields(&self) -> u32 {
         match self {
             Self::Core(workload) => workload.settings().fields,
-            Self::Study(_) => Study::FIELDS,
+            Self::Study(..) => Study::FIELDS,
         }
     }
 
@@ -38,7 +45,7 @@ impl Job {
     pub fn field_bytes(&self) -> u32 {
         match self {
             Self::Core(workload) => workload.settings().field_bytes,
-            Self::Study(_) => Study::FIELD_BYTES,
+            Self::Study(..) => Study::FIELD_BYTES,
         }
     }
 
@@ -46,7 +53,7 @@ impl Job {
     pub fn requests(&self) -> Option<usize> {
         match self {
             Self::Core(_) => None,
-            Self::Study(study) => Some(study.requests),
+            Self::Study(study, _) => Some(study.requests),
         }
     }
 
@@ -57,16 +64,31 @@ impl Job {
                 let part = workload.load_part(Share::ALONE);
                 part.end - part.start
             }
-            Self::Study(study) => study.rows,
+            Self::Study(study, _) => study.rows,
         }
     }
 
-    /// The records that a thread loads.
+    /// The places of a thread in the order in which records are loaded.
     pub fn load_part(&self, share: Share) -> Range<u64> {
         match self {
             Self::Core(workload) => workload.load_part(share),
-            Self::Study(study) => share.part(study.rows),
+            Self::Study(study, _) => share.part(study.rows),
         }
+    }
+
+    /// The record at a place of that order.
+    #[inline]
+    pub fn loaded(&self, place: u64) -> u64 {
+        match self {
+            Self::Core(_) => place,
+            Self::Study(_, order) => order[place as usize],
+        }
+    }
+
+    /// Whether the load inserts keys in ascending order.
+    pub fn inserts_ascending(&self) -> bool {
+        matches!(self, Self::Core(workload)
+            if workload.settings().insert_order == InsertOrder::Ordered)
     }
 
     /// Whether its transactions scan.
@@ -79,7 +101,7 @@ impl Job {
     pub fn key(&self, record: u64) -> u64 {
         match self {
             Self::Core(workload) => workload.key_word(record),
-            Self::Study(_) => record,
+            Self::Study(..) => record,
         }
     }
 
@@ -87,7 +109,7 @@ impl Job {
     pub fn inserts(&self) -> Inserts {
         match self {
             Self::Core(workload) => workload.inserts(),
-            Self::Study(study) => Inserts::new(study.rows),
+            Self::Study(study, _) => Inserts::new(study.rows),
         }
     }
 
@@ -100,7 +122,7 @@ impl Job {
                 fill_field(record, field, stamp, value);
                 value
             }
-            Self::Study(_) => {
+            Self::Study(..) => {
                 let value = &mut to[..Study::FIELD_BYTES as usize];
                 let (fixed, rest) = value.split_at_mut(STUDY_FIXED);
                 fill_field(record, field, stamp, fixed);
@@ -117,7 +139,7 @@ impl Job {
     pub fn check(&self, record: u64, field: u32, value: &[u8]) -> Result<(), Wrong> {
         let head = match self {
             Self::Core(_) => value,
-            Self::Study(_) => value.get(..STUDY_FIXED).unwrap_or(value),
+            Self::Study(..) => value.get(..STUDY_FIXED).unwrap_or(value),
         };
         check_head(record, field, head).map(|_| ()).map_err(|error| error.to_string())
     }
@@ -143,7 +165,7 @@ impl Job {
                 stream: workload.stream(seed, share, inserts),
                 block: Block::new(per_transaction),
             },
-            Self::Study(study) => {
+            Self::Study(study, _) => {
                 let stream = study.stream(seed, share);
                 let stream = stream.map_err(|error| Error::value("--study", error))?;
                 let room = STUDY_BLOCK * study.requests;

@@ -252,7 +252,8 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Engine for Ours<P, I> {
         let mut buffer = vec![0; job.field_bytes() as usize];
         loader.drive(|records| {
             let batch = self.store.transact(|tx| {
-                records.clone().try_for_each(|record| self.insert(tx, job, record, 0, &mut buffer))
+                let mut each = records.iter();
+                each.try_for_each(|&record| self.insert(tx, job, record, 0, &mut buffer))
             });
             batch.map_err(|error| refused(&error))
         })

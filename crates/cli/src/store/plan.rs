@@ -126,7 +126,8 @@ impl Plan {
     pub fn new(args: &YcsbArgs, cores: usize, loads: bool) -> Result<Self, Error> {
         let transaction = |text: &str| number(text, 1, TRANSACTION_MAX);
         let transaction = single("--transaction", &args.transaction, transaction)?;
-        let (mut job, mut notes) = job(args)?;
+        let seed = single("--seed", &args.seed, seed)?;
+        let (mut job, mut notes) = job(args, seed)?;
         let time = args.seconds.as_deref().map(|text| single("--seconds", text, seconds));
         let time = time.transpose()?;
         let rounds = single("--rounds", &args.rounds, |text| number(text, 1, 100_000))?;
@@ -161,8 +162,10 @@ impl Plan {
             let runs = operations.map_or(1, |_| rounds * threads.len());
             job = Job::Core(Box::new(workload.of_runs(runs as u64)));
         }
+        let contenders = contenders(args)?;
+        notes.extend(note_on_lists(&job, &contenders));
         let plan = Self {
-            contenders: contenders(args)?,
+            contenders,
             loads,
             load_threads: threads.iter().copied().max().unwrap_or(1).min(cores),
             transaction: job.requests().unwrap_or(transaction),
@@ -172,7 +175,7 @@ impl Plan {
             time,
             costs: args.costs,
             rounds,
-            seed: single("--seed", &args.seed, seed)?,
+            seed,
             format: Output::parse(&args.format)?,
             notes,
             job,
@@ -219,7 +222,7 @@ impl Plan {
 
     /// Whether a run ends when the first thread has finished.
     pub fn stops_with_first(&self) -> bool {
-        matches!(self.job, Job::Study(_))
+        matches!(self.job, Job::Study(..))
     }
 }
 
@@ -235,7 +238,7 @@ const WITHOUT_EFFECT: [(&str, &str); 3] = [
 ];
 
 /// The benchmark, with notes on properties without an effect.
-fn job(args: &YcsbArgs) -> Result<(Job, Vec<String>), Error> {
+fn job(args: &YcsbArgs, seed: u64) -> Result<(Job, Vec<String>), Error> {
     if args.study {
         let count = |flag, text: &Option<String>, default: u64| match text {
             Some(text) => {
@@ -256,7 +259,7 @@ fn job(args: &YcsbArgs) -> Result<(Job, Vec<String>), Error> {
             let problem = format!("a transaction has {} distinct rows: name more", study.requests);
             return Err(Error::value("--rows", problem));
         }
-        return Ok((Job::Study(study), Vec::new()));
+        return Ok((Job::study(study, seed), Vec::new()));
     }
     for (flag, value) in [("--rows", &args.rows), ("--transactions", &args.transactions)] {
         if value.is_some() {
@@ -281,6 +284,27 @@ fn job(args: &YcsbArgs) -> Result<(Job, Vec<String>), Error> {
         }
     }
     Ok((Job::Core(Box::new(workload)), notes))
+}
+
+/// A note on the trees that a load in the order of keys turns into lists.
+fn note_on_lists(job: &Job, contenders: &[Contender]) -> Option<String> {
+    if !job.inserts_ascending() {
+        return None;
+    }
+    let mut lists: Vec<&str> = Vec::new();
+    for contender in contenders.iter().filter(|contender| contender.becomes_list()) {
+        if !lists.contains(&&*contender.index) {
+            lists.push(&contender.index);
+        }
+    }
+    (!lists.is_empty()).then(|| {
+        format!(
+            "insertorder=ordered inserts keys in ascending order, which turns a tree that does not \
+             balance itself into a list: the time of the load grows with the square of recordcount \
+             ({})",
+            lists.join(", ")
+        )
+    })
 }
 
 /// All combinations of indexes, policies, layouts and places.
@@ -359,6 +383,14 @@ impl Contender {
 
     fn is_peer(&self) -> bool {
         self.index.starts_with("peer:")
+    }
+
+    /// Whether keys in ascending order make its index a list: it is a binary search tree, and none
+    /// of those that balance themselves, which are called AVL trees.
+    fn becomes_list(&self) -> bool {
+        let name = self.index.split(':').next();
+        let structure = STRUCTURES.iter().find(|structure| Some(structure.name) == name);
+        structure.is_some_and(|structure| structure.topology.ends_with("binary search tree"))
     }
 
     /// Fails unless the benchmark can run on it.

@@ -128,7 +128,7 @@ impl Report {
     pub fn new(plan: &Plan, machine: Machine) -> Self {
         let config = Config {
             phase: if plan.loads { "load" } else { "run" },
-            benchmark: if matches!(plan.job, Job::Study(_)) { "study" } else { "ycsb" },
+            benchmark: if matches!(plan.job, Job::Study(..)) { "study" } else { "ycsb" },
             records: plan.job.records(),
             fields: plan.job.fields(),
             field_bytes: plan.job.field_bytes(),

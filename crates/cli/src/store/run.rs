@@ -220,23 +220,22 @@ fn kind_of(ops: &[Op]) -> &'static str {
     }
 }
 
-/// The records that a thread loads.
+/// The records that a thread loads, by their places: see [`Job::loaded`].
 pub struct Loader<'a> {
     pub job: &'a Job,
-    records: Range<u64>,
+    places: Range<u64>,
 }
 
 impl Loader<'_> {
     /// Calls `insert` with the records of one transaction after the other.
-    pub fn drive(
-        self,
-        mut insert: impl FnMut(Range<u64>) -> Result<(), Stop>,
-    ) -> Result<Lap, Stop> {
+    pub fn drive(self, mut insert: impl FnMut(&[u64]) -> Result<(), Stop>) -> Result<Lap, Stop> {
         let mut meter = Meter::new();
-        let mut first = self.records.start;
-        while first < self.records.end && !interrupt::pending() {
-            let last = self.records.end.min(first + BATCH);
-            meter.one("BATCH", last - first, || insert(first..last))?;
+        let (mut first, mut records) = (self.places.start, Vec::with_capacity(BATCH as usize));
+        while first < self.places.end && !interrupt::pending() {
+            let last = self.places.end.min(first + BATCH);
+            records.clear();
+            records.extend((first..last).map(|place| self.job.loaded(place)));
+            meter.one("BATCH", last - first, || insert(&records))?;
             first = last;
         }
         Ok(meter.lap(Tally::default()))
@@ -265,7 +264,7 @@ pub fn load(engine: &dyn Engine, plan: &Plan, crew: &Crew) -> Result<Sample, Fau
     let barrier = Barrier::new(plan.load_threads);
     let before = engine.aborts();
     let work = |share: Share| {
-        let loader = Loader { job: &plan.job, records: plan.job.load_part(share) };
+        let loader = Loader { job: &plan.job, places: plan.job.load_part(share) };
         barrier.wait();
         engine.load(loader).map_err(Fault::Stop)
     };
@@ -375,4 +374,36 @@ fn joined(engine: &dyn Engine, laps: Vec<Lap>, before: &[(&'static str, u64)]) -
         }
     }
     sample
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use silvics_workload::ycsb::Study;
+    use std::collections::BTreeMap;
+
+    /// A load in ascending order turned the study's trees, which do not balance themselves, into
+    /// lists: it took time that grew with the square of the number of rows.
+    #[test]
+    fn the_studys_rows_are_not_loaded_in_the_order_of_their_keys() {
+        const ROWS: u64 = 10_000;
+        let job = Job::study(Study { rows: ROWS, ..Study::ATC18 }, 1);
+        let mut depths: BTreeMap<u64, u32> = BTreeMap::new();
+        for thread in 0..2 {
+            let places = job.load_part(Share { thread, threads: 2 });
+            let lap = Loader { job: &job, places }.drive(|records| {
+                for &record in records {
+                    // A leaf of a binary search tree is below the deeper one of its neighbours.
+                    let below = depths.range(..record).next_back().map_or(0, |(_, depth)| *depth);
+                    let above = depths.range(record..).next().map_or(0, |(_, depth)| *depth);
+                    assert_eq!(depths.insert(record, 1 + below.max(above)), None);
+                }
+                Ok(())
+            });
+            assert_eq!(lap.unwrap().tally.operations, ROWS / 2);
+        }
+        assert!(depths.keys().copied().eq(0..ROWS));
+        let deepest = depths.values().max();
+        assert!(deepest.is_some_and(|deepest| *deepest < 100), "{deepest:?}");
+    }
 }

@@ -1,11 +1,11 @@
 //! The facts of ets/5.4: the base nodes that a range uses fall, and ranges are atomic.
 
 use super::subjects::{CA, LFCA, apart};
+use crate::drive::draws::Draws;
 use crate::flags::error::Error;
 use crate::interrupt;
 use crate::reproduce::evidence::{Evidence, Expected, Unit, Verdict};
 use crate::reproduce::lab::Lab;
-use crate::reproduce::turns::Draws;
 use silvics::ca::build::{Build, ETS, Limits, Restless};
 use silvics::{
     Adapts, AllocError, AtomicRanges, BulkLoadError, CaTree, Guard, LfcaTree, Lookup, OrderedIndex,

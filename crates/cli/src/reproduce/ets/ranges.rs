@@ -3,6 +3,7 @@
 use super::subjects::{CA, Driver, LFCA, LOCKED, Locked, Mix, Ranged, SKIPLIST, Subject};
 use super::subjects::{all, apart, fill};
 use super::{moments, switched};
+use crate::drive::draws::Draws;
 use crate::drive::run::Failure;
 use crate::drive::stats::Interval;
 use crate::drive::subject::Crew;
@@ -10,7 +11,7 @@ use crate::flags::error::Error;
 use crate::reproduce::Experiment;
 use crate::reproduce::evidence::{Evidence, Level, Verdict};
 use crate::reproduce::lab::Lab;
-use crate::reproduce::turns::{Draws, Rounds, at_least, in_turns, median, rate, ratio, run};
+use crate::reproduce::turns::{Rounds, at_least, in_turns, median, rate, ratio, run};
 use silvics::{AllocError, CaTree, Guard, RangeUpdates};
 use silvics_sync::atomic::{AtomicU64, Ordering};
 use std::ops::Range;

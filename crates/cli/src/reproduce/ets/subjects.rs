@@ -8,9 +8,10 @@
 //! moment, as a list. A skip list and `words` show one entry after the other, so their ranges are
 //! not atomic, and need no list.
 
+use crate::drive::draws::Draws;
 use crate::drive::run::Failure;
 use crate::flags::error::Error;
-use crate::reproduce::turns::{Draws, Ended};
+use crate::reproduce::turns::Ended;
 use silvics::{
     AllocError, AtomicRanges, CaTree, Domain, Guard, LfcaTree, Lookup, Options, OrderedIndex,
     OrderedScan, SkipList, WordTree,

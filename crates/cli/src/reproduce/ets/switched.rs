@@ -13,9 +13,10 @@
 
 use super::ranges::{Bench, LONGEST};
 use super::subjects::{Atomic, CA, Driver, LFCA, Mix, Ranged, apart, fill};
+use crate::drive::draws::Draws;
 use crate::flags::error::Error;
 use crate::reproduce::evidence::{Evidence, Level, Verdict};
-use crate::reproduce::turns::{Draws, Ended, median, pause, run_during};
+use crate::reproduce::turns::{Ended, median, pause, run_during};
 use silvics::ca::build::Avl;
 use silvics::{Adapts, AllocError, AtomicRanges, CaTree, LfcaTree, Lookup, Pooled};
 use silvics_sync::atomic::{AtomicU64, Ordering};

@@ -4,13 +4,14 @@
 //! A *key number* stands for a random key of 128 bits. The even numbers below twice the number of
 //! keys are in a trie when it is loaded. A key's value is its number, so each lookup is checked.
 
+use crate::drive::draws::Draws;
 use crate::drive::run::Failure;
 use crate::drive::stats::Interval;
 use crate::drive::subject::Crew;
 use crate::flags::error::Error;
 use crate::flags::sync::Sync;
 use crate::interrupt;
-use crate::reproduce::turns::{Draws, Ended, Rounds, in_turns, median, rate, run};
+use crate::reproduce::turns::{Ended, Rounds, in_turns, median, rate, run};
 use silvics::patricia::Retries;
 use silvics::patricia::build::Build;
 use silvics::patricia::policy::{Hardware, Policy, Teleport};

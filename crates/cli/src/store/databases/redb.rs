@@ -126,7 +126,7 @@ impl Engine for Redb {
             let transaction = self.0.begin_write().map_err(refused)?;
             {
                 let mut table = transaction.open_table(TABLE).map_err(refused)?;
-                for record in records {
+                for &record in records {
                     let value = record_of.fill(record, 0, Fields::All);
                     table.insert(job.key(record), value).map_err(refused)?;
                 }

@@ -166,7 +166,7 @@ impl Engine for Sqlite {
         loader.drive(|records| {
             let connection = self.connection.lock();
             connection.execute_batch("BEGIN").map_err(refused)?;
-            for record in records {
+            for &record in records {
                 let insert = (&*self.insert, Fields::All);
                 self.write(&connection, insert, job, (record, 0)).map_err(refused)?;
             }

@@ -122,7 +122,7 @@ impl Engine for SurrealMx {
         let mut record_of = Record::new(job);
         loader.drive(|records| {
             let mut transaction = self.database.transaction(true);
-            for record in records {
+            for &record in records {
                 let value = record_of.fill(record, 0, Fields::All).to_vec();
                 transaction.set(job.key(record).to_be_bytes(), value).map_err(refused)?;
             }

@@ -2,9 +2,10 @@
 
 use super::engine::Engine;
 use super::heap::{Divided, Places};
-use super::loaded::{shuffled, together};
+use super::loaded::together;
 use super::model::{requests, study};
 use super::trees::{Lock, Tree};
+use crate::drive::draws::shuffled;
 use crate::drive::run::Failure;
 use crate::drive::stats::Interval;
 use crate::drive::subject::Crew;
@@ -68,7 +69,7 @@ struct Lap {
 
 /// Measures databases in turns. In each round, all of them get the same requests.
 pub fn measure(lab: &Lab, rows: usize, subjects: &[Subject]) -> Result<Vec<Times>, Error> {
-    let keys = shuffled(rows, lab.plan.seed);
+    let keys = shuffled(rows as u64, lab.plan.seed);
     let crew = Crew::new();
     let crew = crew.loading(THREADS).running(THREADS);
     let mut engines = Vec::new();

@@ -7,7 +7,6 @@ use crate::drive::run::Failure;
 use crate::drive::subject::Crew;
 use crate::flags::error::Error;
 use crate::interrupt;
-use crate::reproduce::turns::Draws;
 use std::sync::Arc;
 
 /// The addresses of the objects of a row, in the order of [`OF_ROWS`].
@@ -21,18 +20,6 @@ pub struct Recorded {
     pub rows: Vec<OfRow>,
     /// The objects that the last insertion has allocated.
     pub last: Vec<Block>,
-}
-
-/// The run of [`Draws`] for the order of insertions; runs by the clock have smaller numbers.
-const ORDER: u64 = 1 << 32;
-
-/// The keys of all rows in random order. In their own order, most trees would become lists.
-pub fn shuffled(rows: usize, seed: u64) -> Vec<u64> {
-    let (mut keys, mut draws) = ((0..rows as u64).collect::<Vec<_>>(), Draws::new(seed, ORDER, 0));
-    for end in (1..keys.len()).rev() {
-        keys.swap(end, draws.below(end as u64 + 1) as usize);
-    }
-    keys
 }
 
 /// Inserts rows, one in each transaction.
@@ -95,19 +82,4 @@ pub fn together(
     let done = done.and_then(|done| done.into_iter().collect::<Result<Vec<()>, _>>());
     done.map_err(|failure| failure.of(tree.name))?;
     Ok(engine)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn all_keys_are_inserted_in_another_order() {
-        let keys = shuffled(1000, 1);
-        assert!(keys != shuffled(1000, 2) && keys == shuffled(1000, 1));
-        assert!(!keys.is_sorted());
-        let mut sorted = keys;
-        sorted.sort_unstable();
-        assert!(sorted.into_iter().eq(0..1000));
-    }
 }

@@ -22,6 +22,7 @@ mod model;
 mod times;
 mod trees;
 
+use crate::drive::draws::shuffled;
 use crate::flags::error::Error;
 use crate::flags::place;
 use crate::progress::Progress;
@@ -29,7 +30,7 @@ use crate::reproduce::evidence::{Evidence, Level};
 use crate::reproduce::lab::Lab;
 use facts::Facts;
 use heap::{Divided, Places};
-use loaded::{Recorded, shuffled};
+use loaded::Recorded;
 use model::Modelled;
 use silvics::Tuning;
 use trees::{Lock, TREES, Tree};
@@ -76,7 +77,7 @@ pub fn database(lab: &mut Lab) -> Result<Vec<Evidence>, Error> {
 
 /// The lines on facts and on the model.
 fn places(lab: &Lab, rows: usize) -> Result<Vec<Evidence>, Error> {
-    let (keys, mut lines) = (shuffled(rows, lab.plan.seed), Vec::new());
+    let (keys, mut lines) = (shuffled(rows as u64, lab.plan.seed), Vec::new());
     let progress = Progress::new(TREES.len() + BESIDE_LOCKS.len());
     for tree in TREES {
         progress.doing(format!("{}: padded locks", tree.name));
@@ -152,7 +153,7 @@ mod tests {
 
     fn at(name: &str, lock: Lock) -> Both {
         let (lab, tree) = (lab(), Tree::named(name).unwrap());
-        both(&lab, tree, lock, &shuffled(FEW, 1), Divided::size_class).unwrap()
+        both(&lab, tree, lock, &shuffled(FEW as u64, 1), Divided::size_class).unwrap()
     }
 
     /// Nodes lie on pages of their own, and each insertion allocates what that of the study does.
