@@ -43,27 +43,60 @@ pub trait Engine: Send + Sync {
     }
 }
 
-/// The keys of a scan, which must ascend from its start.
-pub struct Ascending {
-    least: u64,
-    ended: bool,
+/// The check of a scan's keys. The first one is that of the scan's record, which is present, and
+/// they ascend. No record is ever removed, so there are as many as the scan may return, unless it
+/// comes to the end of the table.
+pub struct ScanCheck<'a> {
+    job: &'a Job,
+    start: u64,
+    last: Option<u64>,
+    /// The rows that the scan may still return.
+    left: u32,
 }
 
-impl Ascending {
-    pub fn from(start: u64) -> Self {
-        Self { least: start, ended: false }
+impl<'a> ScanCheck<'a> {
+    /// The check of a scan of up to `len` rows from a record on.
+    pub fn new(job: &'a Job, record: u64, len: u32) -> Self {
+        Self { job, start: job.key(record), last: None, left: len }
     }
 
     /// Checks the next key.
     #[inline]
     pub fn see(&mut self, key: u64) -> Result<(), Stop> {
-        if self.ended || key < self.least {
-            let least = self.least;
+        let is_next = self.last.map_or(key == self.start, |last| key > last);
+        if !is_next || self.left == 0 {
+            return Err(self.wrong_key(key));
+        }
+        (self.last, self.left) = (Some(key), self.left - 1);
+        Ok(())
+    }
+
+    #[cold]
+    fn wrong_key(&self, key: u64) -> Stop {
+        let start = self.start;
+        Stop::Wrong(match self.last {
+            None => format!("a scan has begun with key {key} and had to begin with key {start}"),
+            Some(_) if self.left == 0 => {
+                format!("a scan from key {start} has returned more rows than it was asked for")
+            }
+            Some(last) => {
+                format!("a scan has returned key {key} after key {last}, but its keys must ascend")
+            }
+        })
+    }
+
+    /// Checks that the scan has ended in time.
+    #[inline]
+    pub fn end(self) -> Result<(), Stop> {
+        let Self { job, start, last, left } = self;
+        let Some(last) = last else {
+            return Err(Stop::Wrong(format!("a scan from key {start} has returned no row")));
+        };
+        if left > 0 && last < job.last_loaded_key() {
             return Err(Stop::Wrong(format!(
-                "a scan has returned key {key}, and its next key had to be {least} or more"
+                "a scan from key {start} has ended at key {last}, {left} rows before it had to"
             )));
         }
-        (self.least, self.ended) = (key.wrapping_add(1), key == u64::MAX);
         Ok(())
     }
 }
@@ -81,12 +114,36 @@ pub struct Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use silvics_workload::ycsb::{Properties, Workload};
+
+    /// The scans of a table with the keys 0 to 99.
+    fn job() -> Job {
+        let mut properties = Properties::new();
+        let lines = "recordcount=100\ninsertorder=ordered\nscanproportion=0.95\nreadproportion=0";
+        properties.add_text("lines", lines).unwrap();
+        Job::core(Workload::from_properties(&properties).unwrap())
+    }
+
+    fn is_right(record: u64, len: u32, keys: &[u64]) -> bool {
+        let job = job();
+        let mut check = ScanCheck::new(&job, record, len);
+        keys.iter().all(|key| check.see(*key).is_ok()) && check.end().is_ok()
+    }
 
     #[test]
-    fn keys_must_ascend() {
-        let mut keys = Ascending::from(5);
-        assert!(keys.see(5).is_ok() && keys.see(9).is_ok() && keys.see(9).is_err());
-        assert!(keys.see(u64::MAX).is_ok() && keys.see(u64::MAX).is_err());
-        assert!(Ascending::from(5).see(4).is_err());
+    fn keys_begin_with_the_start_and_ascend() {
+        assert!(is_right(5, 3, &[5, 6, 9]));
+        for keys in [&[4, 5, 6][..], &[6, 7, 8], &[5, 5, 6], &[5, 7, 6], &[5, 6, 7, 8]] {
+            assert!(!is_right(5, 3, keys), "{keys:?}");
+        }
+    }
+
+    #[test]
+    fn only_the_end_of_the_table_ends_a_scan_early() {
+        assert!(is_right(98, 3, &[98, 99]) && is_right(98, 3, &[98, 99, 100]));
+        assert!(is_right(99, 3, &[99]));
+        for keys in [&[][..], &[97], &[97, 98]] {
+            assert!(!is_right(97, 3, keys), "{keys:?}");
+        }
     }
 }

@@ -11,8 +11,8 @@ use std::ops::Range;
 
 /// A benchmark.
 pub enum Job {
-    /// A core workload of YCSB.
-    Core(Box<Workload>),
+    /// A core workload of YCSB, and the greatest key that is loaded, if it scans.
+    Core(Box<Workload>, u64),
     /// The YCSB of the study, and the order in which its rows are inserted.
     Study(Study, Vec<u64>),
 }
@@ -27,6 +27,13 @@ const STUDY_BLOCK: usize = 4;
 pub type Wrong = String;
 
 impl Job {
+    /// A core workload of YCSB.
+    pub fn core(workload: Workload) -> Self {
+        let records = if workload.scans() { workload.load_part(Share::ALONE) } else { 0..0 };
+        let last = records.map(|record| workload.key_word(record)).max();
+        Self::Core(Box::new(workload), last.unwrap_or(0))
+    }
+
     /// The YCSB of the study. Its rows are inserted in random order, as in `reproduce bst/1.9`,
     /// because most trees of the study do not balance themselves.
     pub fn study(study: Study, seed: u64) -> Self {
@@ -36,7 +43,7 @@ impl Job {
     /// The number of fields of a record.
     pub fn fields(&self) -> u32 {
         match self {
-            Self::Core(workload) => workload.settings().fields,
+            Self::Core(workload, _) => workload.settings().fields,
             Self::Study(..) => Study::FIELDS,
         }
     }
@@ -44,7 +51,7 @@ impl Job {
     /// The bytes of the longest field.
     pub fn field_bytes(&self) -> u32 {
         match self {
-            Self::Core(workload) => workload.settings().field_bytes,
+            Self::Core(workload, _) => workload.settings().field_bytes,
             Self::Study(..) => Study::FIELD_BYTES,
         }
     }
@@ -52,7 +59,7 @@ impl Job {
     /// The operations of a transaction, if the benchmark sets their number.
     pub fn requests(&self) -> Option<usize> {
         match self {
-            Self::Core(_) => None,
+            Self::Core(..) => None,
             Self::Study(study, _) => Some(study.requests),
         }
     }
@@ -60,7 +67,7 @@ impl Job {
     /// The records of the load.
     pub fn records(&self) -> u64 {
         match self {
-            Self::Core(workload) => {
+            Self::Core(workload, _) => {
                 let part = workload.load_part(Share::ALONE);
                 part.end - part.start
             }
@@ -71,7 +78,7 @@ impl Job {
     /// The places of a thread in the order in which records are loaded.
     pub fn load_part(&self, share: Share) -> Range<u64> {
         match self {
-            Self::Core(workload) => workload.load_part(share),
+            Self::Core(workload, _) => workload.load_part(share),
             Self::Study(study, _) => share.part(study.rows),
         }
     }
@@ -80,35 +87,43 @@ impl Job {
     #[inline]
     pub fn loaded(&self, place: u64) -> u64 {
         match self {
-            Self::Core(_) => place,
+            Self::Core(..) => place,
             Self::Study(_, order) => order[place as usize],
         }
     }
 
     /// Whether the load inserts keys in ascending order.
     pub fn inserts_ascending(&self) -> bool {
-        matches!(self, Self::Core(workload)
+        matches!(self, Self::Core(workload, _)
             if workload.settings().insert_order == InsertOrder::Ordered)
     }
 
     /// Whether its transactions scan.
     pub fn scans(&self) -> bool {
-        matches!(self, Self::Core(workload) if workload.scans())
+        matches!(self, Self::Core(workload, _) if workload.scans())
     }
 
     /// The key of a record.
     #[inline]
     pub fn key(&self, record: u64) -> u64 {
         match self {
-            Self::Core(workload) => workload.key_word(record),
+            Self::Core(workload, _) => workload.key_word(record),
             Self::Study(..) => record,
+        }
+    }
+
+    /// The greatest key that is loaded, if transactions scan.
+    pub fn last_loaded_key(&self) -> u64 {
+        match self {
+            Self::Core(_, last) => *last,
+            Self::Study(..) => 0,
         }
     }
 
     /// The count of inserted records.
     pub fn inserts(&self) -> Inserts {
         match self {
-            Self::Core(workload) => workload.inserts(),
+            Self::Core(workload, _) => workload.inserts(),
             Self::Study(study, _) => Inserts::new(study.rows),
         }
     }
@@ -117,7 +132,7 @@ impl Job {
     #[inline]
     pub fn fill<'a>(&self, record: u64, field: u32, stamp: u64, to: &'a mut [u8]) -> &'a [u8] {
         match self {
-            Self::Core(workload) => {
+            Self::Core(workload, _) => {
                 let value = &mut to[..workload.field_len(record, field, stamp)];
                 fill_field(record, field, stamp, value);
                 value
@@ -138,7 +153,7 @@ impl Job {
     #[inline]
     pub fn check(&self, record: u64, field: u32, value: &[u8]) -> Result<(), Wrong> {
         let head = match self {
-            Self::Core(_) => value,
+            Self::Core(..) => value,
             Self::Study(..) => value.get(..STUDY_FIXED).unwrap_or(value),
         };
         check_head(record, field, head).map(|_| ()).map_err(|error| error.to_string())
@@ -161,7 +176,7 @@ impl Job {
         per_transaction: usize,
     ) -> Result<Transactions<'a>, Error> {
         Ok(match self {
-            Self::Core(workload) => Transactions::Core {
+            Self::Core(workload, _) => Transactions::Core {
                 stream: workload.stream(seed, share, inserts),
                 block: Block::new(per_transaction),
             },
@@ -207,6 +222,31 @@ impl Transactions<'_> {
                     };
                 }
                 ops.chunks_exact(each).take(filled).all(run) && filled == STUDY_BLOCK
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use silvics_workload::ycsb::Properties;
+
+    #[test]
+    fn wrong_fields_are_seen() {
+        let mut properties = Properties::new();
+        properties.set("recordcount=100").unwrap();
+        let core = Job::core(Workload::from_properties(&properties).unwrap());
+        for job in [core, Job::study(Study { rows: 100, ..Study::ATC18 }, 1)] {
+            let mut buffer = vec![0; job.field_bytes() as usize];
+            for stamp in [0, (5 << 32) | 7] {
+                let value = job.fill(3, 2, stamp, &mut buffer).to_vec();
+                assert_eq!(job.check(3, 2, &value), Ok(()));
+                assert!(job.check(4, 2, &value).is_err(), "that of another record");
+                assert!(job.check(3, 1, &value).is_err(), "another field");
+                let mut damaged = value;
+                damaged[0] ^= 1;
+                assert!(job.check(3, 2, &damaged).is_err());
             }
         }
     }

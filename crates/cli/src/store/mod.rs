@@ -12,12 +12,15 @@
 //! | `run` | the measured loops |
 //! | `costs` | a lookup alone and a dependent miss, measured in the same run |
 //! | `report`, `render` | the result, as data and as text |
+//! | `lies` | tests: indexes that lie |
 
 mod costs;
 #[cfg(feature = "databases")]
 mod databases;
 mod engine;
 mod job;
+#[cfg(test)]
+mod lies;
 mod ours;
 #[cfg(feature = "peers")]
 mod peers;

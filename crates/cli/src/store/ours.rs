@@ -1,6 +1,6 @@
 //! The store as an engine.
 
-use super::engine::{Ascending, Engine, Memory, Stop};
+use super::engine::{Engine, Memory, ScanCheck, Stop};
 use super::job::Job;
 use super::run::{Context, Lap, Loader, Worker};
 use super::timed::Timed;
@@ -192,13 +192,14 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Ours<P, I> {
                 }
             }
             Op::Scan { record, len, .. } => {
-                let start = job.key(record);
-                let (scan, mut keys) = (tx.scan(&self.index, start..), Ascending::from(start));
-                scan.limit(len as usize).for_each(|row| {
+                let mut keys = ScanCheck::new(job, record, len);
+                let scan = tx.scan(&self.index, job.key(record)..).limit(len as usize);
+                scan.for_each(|row| {
                     keys.see(row.get(self.key)?).map_err(Failed::Stop)?;
                     seen.1 += 1;
                     Ok::<_, Failed>(ControlFlow::Continue(()))
                 })?;
+                keys.end().map_err(Failed::Stop)?;
             }
             Op::Update { .. } | Op::Insert => {}
         }

@@ -132,7 +132,7 @@ impl Plan {
         let time = time.transpose()?;
         let rounds = single("--rounds", &args.rounds, |text| number(text, 1, 100_000))?;
         let (mut threads, mut operations, mut limit) = (None, None, None);
-        if let Job::Core(workload) = &job {
+        if let Job::Core(workload, _) = &job {
             let settings = workload.settings();
             let asked = settings.threads.map(|threads| threads.to_string());
             let asked = asked.map(|text| single("-p threadcount", &text, threads_of));
@@ -141,7 +141,7 @@ impl Plan {
             limit = settings.seconds.map(Duration::from_secs);
         }
         let time = time.or(limit);
-        if matches!(job, Job::Core(_)) && operations.is_none() && time.is_none() {
+        if matches!(job, Job::Core(..)) && operations.is_none() && time.is_none() {
             let problem = "the workload has no operationcount: set it with -p, or add --seconds";
             return Err(Error::value("-p", problem));
         }
@@ -149,7 +149,7 @@ impl Plan {
             Some(text) => list("--threads", text, threads_of)?,
             None => vec![threads.unwrap_or(cores)],
         };
-        if let Job::Core(workload) = job {
+        if let Job::Core(workload, _) = &mut job {
             let grows = workload.inserts_records()
                 && workload.settings().request_dist == RequestDist::Zipfian;
             if grows && operations.is_none() {
@@ -160,7 +160,7 @@ impl Plan {
                 );
             }
             let runs = operations.map_or(1, |_| rounds * threads.len());
-            job = Job::Core(Box::new(workload.of_runs(runs as u64)));
+            **workload = workload.clone().of_runs(runs as u64);
         }
         let contenders = contenders(args)?;
         notes.extend(note_on_lists(&job, &contenders));
@@ -205,7 +205,7 @@ impl Plan {
                            placement and number of threads, or choose json";
             return Err(Error::value("--format", problem));
         }
-        if let (Job::Core(workload), true) = (&self.job, self.costs) {
+        if let (Job::Core(workload, _), true) = (&self.job, self.costs) {
             let shares = workload.settings().proportions;
             if shares.insert >= 1.0 {
                 let problem = "the workload only inserts, so it has no lookups to measure";
@@ -283,7 +283,7 @@ fn job(args: &YcsbArgs, seed: u64) -> Result<(Job, Vec<String>), Error> {
             notes.push(format!("the property `{name}` ({origin}) has no effect here: {why}"));
         }
     }
-    Ok((Job::Core(Box::new(workload)), notes))
+    Ok((Job::core(workload), notes))
 }
 
 /// A note on the trees that a load in the order of keys turns into lists.

@@ -37,7 +37,8 @@ impl Report {
         }
         text.push_str(
             "\nChecked: the number of records after each round; the record, and the first bytes of \
-             one field, of each read; the order of the keys of each scan.\n",
+             one field, of each read; the first key of each scan, that its keys ascend, and their \
+             number.\n",
         );
         if self.interrupted {
             text.push_str("Interrupted: this is what was finished.\n");

@@ -130,3 +130,31 @@ impl<'a> Pending<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use silvics_workload::ycsb::Study;
+
+    #[test]
+    fn records_with_wrong_bytes_are_seen() {
+        let job = Job::study(Study { rows: 100, ..Study::ATC18 }, 1);
+        let value = Record::new(&job).fill(7, 1, Fields::All).to_vec();
+        let check = |record: u64, fields: Fields, value: &[u8]| {
+            let checked = Record::new(&job).check(record, fields, value);
+            assert!(matches!(checked, Ok(()) | Err(Stop::Wrong(_))));
+            checked.is_ok()
+        };
+        assert!(check(7, Fields::All, &value) && check(7, Fields::One(9), &value));
+        assert!(!check(8, Fields::All, &value), "that of another record");
+        for bytes in [0, LENGTH - 1, LENGTH, LENGTH + 1] {
+            assert!(!check(7, Fields::All, &value[..bytes]), "{bytes} bytes");
+        }
+        for at in 0..=LENGTH {
+            let mut damaged = value.clone();
+            damaged[at] ^= 0x55;
+            assert!(!check(7, Fields::All, &damaged), "byte {at}");
+            assert!(check(7, Fields::One(1), &damaged), "that of another field");
+        }
+    }
+}

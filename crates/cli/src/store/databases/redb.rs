@@ -1,7 +1,7 @@
 //! `redb` on its in-memory backend.
 
 use super::{Pending, Record, refused, writes};
-use crate::store::engine::{Ascending, Engine, Memory, Stop};
+use crate::store::engine::{Engine, Memory, ScanCheck, Stop};
 use crate::store::run::{Context, Lap, Loader, Worker};
 use redb::backends::InMemoryBackend;
 use redb::{
@@ -39,14 +39,15 @@ impl Redb {
                 }
             }
             Op::Scan { record, len, .. } => {
-                let start = job.key(record);
-                let (rows, mut keys) = (table.range(start..), Ascending::from(start));
+                let (rows, mut keys) =
+                    (table.range(job.key(record)..), ScanCheck::new(job, record, len));
                 for row in rows.map_err(refused)?.take(len as usize) {
                     let (key, value) = row.map_err(refused)?;
                     keys.see(key.value())?;
                     record_of.copy(value.value());
                     pending.scanned += 1;
                 }
+                keys.end()?;
             }
             Op::Update { .. } | Op::Insert => {}
         }

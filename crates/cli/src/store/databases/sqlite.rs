@@ -1,7 +1,7 @@
 //! SQLite in memory.
 
 use super::{Pending, refused, writes};
-use crate::store::engine::{Ascending, Engine, Memory, Stop};
+use crate::store::engine::{Engine, Memory, ScanCheck, Stop};
 use crate::store::job::Job;
 use crate::store::run::{Context, Lap, Loader, Worker};
 use rusqlite::{Connection, OptionalExtension as _, params_from_iter, types::Value};
@@ -110,13 +110,14 @@ impl Sqlite {
                 let mut statement = connection.prepare_cached(&self.scan).map_err(refused)?;
                 let key = job.key(record) as i64;
                 let mut rows = statement.query([key, i64::from(len)]).map_err(refused)?;
-                let mut keys = Ascending::from(key as u64);
+                let mut keys = ScanCheck::new(job, record, len);
                 while let Some(row) = rows.next().map_err(refused)? {
                     let key: i64 = row.get(self.fields as usize).map_err(refused)?;
                     keys.see(key as u64)?;
                     std::hint::black_box(self.copy(row).map_err(refused)?);
                     pending.scanned += 1;
                 }
+                keys.end()?;
             }
             Op::Update { .. } | Op::Insert => {}
         }

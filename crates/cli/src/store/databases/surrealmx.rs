@@ -1,7 +1,7 @@
 //! `surrealmx`: versions of records over a radix tree.
 
 use super::{Pending, Record, refused, writes};
-use crate::store::engine::{Ascending, Engine, Memory, Stop};
+use crate::store::engine::{Engine, Memory, ScanCheck, Stop};
 use crate::store::run::{Context, Lap, Loader, Worker};
 use silvics_sync::atomic::{AtomicU64, Ordering};
 use silvics_sync::backoff::Backoff;
@@ -51,7 +51,7 @@ impl SurrealMx {
                 }
                 Op::Scan { record, len, .. } => {
                     let range = key(record).to_vec()..vec![0xFF; 9];
-                    let mut keys = Ascending::from(job.key(record));
+                    let mut keys = ScanCheck::new(job, record, len);
                     let mut seen = Ok(());
                     transaction.scan_with(range, None, Some(len as usize), |key, value| {
                         let key = key.first_chunk().map_or(0, |key| u64::from_be_bytes(*key));
@@ -60,7 +60,7 @@ impl SurrealMx {
                         pending.scanned += 1;
                         seen.is_ok()
                     })?;
-                    seen.map_err(Failed::Stop)?;
+                    seen.and_then(|()| keys.end()).map_err(Failed::Stop)?;
                 }
                 Op::Insert => {
                     let record = pending.numbers[inserted].record();
