@@ -11,6 +11,7 @@ use silvics::Pages;
 use silvics_workload::Share;
 use silvics_workload::ycsb::{Inserts, Op};
 use std::hint::black_box;
+use std::sync::Barrier;
 use std::time::Instant;
 
 /// The lookups of a thread.
@@ -29,7 +30,7 @@ const LARGEST: usize = 1 << 30;
 /// Times in nanoseconds.
 #[derive(Clone, Copy, Debug, serde::Serialize)]
 pub struct Costs {
-    /// A lookup of the index alone, with the keys and draws of the run.
+    /// A lookup of the index alone, with the keys of the run.
     pub lookup_ns: f64,
     /// A dependent miss in memory of the size of the table's rows, up to 1 GiB, in pages like
     /// theirs.
@@ -37,19 +38,16 @@ pub struct Costs {
     pub miss_bytes: u64,
 }
 
-/// Measures an engine, or returns `None` if it has no index that can be used alone.
+/// Measures an engine, or returns `None` if it has no index that can be used alone. With the
+/// `seed` of a run, the lookups are those of its first operations.
 pub fn measure(
     engine: &dyn Engine,
     plan: &Plan,
     inserts: &Inserts,
-    (threads, pages): (usize, Pages),
+    (threads, pages, seed): (usize, Pages, u64),
     crew: &Crew,
 ) -> Result<Option<Costs>, Fault> {
-    let rows: u64 = engine.memory().iter().take(1).filter_map(|part| part.bytes).sum();
-    let places = ((rows as usize).clamp(STRIDE, LARGEST) / STRIDE).max(2);
-    let chase = Chase::new(places, pages, plan.seed);
-    let work = |share: Share| -> Result<Option<Costs>, Fault> {
-        let records = draws(plan, inserts, share)?;
+    let lookups = |_, records: Vec<u64>| -> Result<Option<f64>, Fault> {
         let start = Instant::now();
         let found = engine.lookups(&plan.job, &records, plan.get_many);
         let time = start.elapsed();
@@ -58,22 +56,40 @@ pub fn measure(
             let wrong = format!("its index has found {found} of {} records", records.len());
             return Err(Fault::Stop(Stop::Wrong(wrong)));
         }
-        let lookup_ns = time.as_nanos() as f64 / records.len() as f64;
-        let miss_ns = chase.follow(share);
-        Ok(Some(Costs { lookup_ns, miss_ns, miss_bytes: chase.bytes() }))
+        Ok(Some(time.as_nanos() as f64 / records.len() as f64))
     };
-    let laps = crew.work(threads, work, || ()).map_err(Fault::Failure)?;
-    let laps = laps.into_iter().collect::<Result<Option<Vec<Costs>>, Fault>>()?;
-    Ok(laps.map(|laps| {
-        let mean = |of: fn(&Costs) -> f64| laps.iter().map(of).sum::<f64>() / laps.len() as f64;
-        let miss_bytes = chase.bytes();
-        Costs { lookup_ns: mean(|one| one.lookup_ns), miss_ns: mean(|one| one.miss_ns), miss_bytes }
-    }))
+    let draw = |share| draws(plan, inserts, seed, share);
+    let Some(lookup_ns) = phase(crew, threads, draw, lookups)? else { return Ok(None) };
+    let rows: u64 = engine.memory().iter().take(1).filter_map(|part| part.bytes).sum();
+    let places = ((rows as usize).clamp(STRIDE, LARGEST) / STRIDE).max(2);
+    let chase = Chase::new(places, pages, seed);
+    let follow = |share, ()| Ok(Some(chase.follow(share)));
+    let miss_ns = phase(crew, threads, |_| Ok(()), follow)?;
+    Ok(miss_ns.map(|miss_ns| Costs { lookup_ns, miss_ns, miss_bytes: chase.bytes() }))
 }
 
-/// The records of a thread's operations.
-fn draws(plan: &Plan, inserts: &Inserts, share: Share) -> Result<Vec<u64>, Fault> {
-    let stream = plan.job.stream(plan.seed, share, inserts, plan.transaction);
+/// Lets all threads work at the same time, once all of them have prepared it. Returns the mean of
+/// their times.
+fn phase<T>(
+    crew: &Crew,
+    threads: usize,
+    prepare: impl Fn(Share) -> Result<T, Fault> + Sync,
+    work: impl Fn(Share, T) -> Result<Option<f64>, Fault> + Sync,
+) -> Result<Option<f64>, Fault> {
+    let barrier = Barrier::new(threads);
+    let part = |share: Share| {
+        let prepared = prepare(share);
+        barrier.wait(); // also after a failure, because the others wait
+        work(share, prepared?)
+    };
+    let times = crew.work(threads, part, || ()).map_err(Fault::Failure)?;
+    let times = times.into_iter().collect::<Result<Option<Vec<f64>>, Fault>>()?;
+    Ok(times.map(|times| times.iter().sum::<f64>() / times.len() as f64))
+}
+
+/// The records of a thread's first operations.
+fn draws(plan: &Plan, inserts: &Inserts, seed: u64, share: Share) -> Result<Vec<u64>, Fault> {
+    let stream = plan.job.stream(seed, share, inserts, plan.transaction);
     let mut stream = stream.map_err(Fault::Error)?;
     let mut records = Vec::with_capacity(LOOKUPS);
     while stream.next_block(|ops| {
@@ -151,6 +167,56 @@ fn advise_huge(memory: &mut Vec<u64>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::engine::Memory;
+    use crate::store::job::Job;
+    use crate::store::lies::plan;
+    use crate::store::run::{Lap, Loader, Worker, run};
+    use silvics_sync::Mutex;
+
+    /// An engine that notes the records of operations, and of lookups.
+    #[derive(Default)]
+    struct Notes {
+        run: Mutex<Vec<u64>>,
+        lookups: Mutex<Vec<u64>>,
+    }
+
+    impl Engine for Notes {
+        fn load(&self, loader: Loader<'_>) -> Result<Lap, Stop> {
+            loader.drive(|_| Ok(()))
+        }
+        fn run(&self, worker: Worker<'_>) -> Result<Lap, Stop> {
+            worker.drive(|ops, _| {
+                self.run.lock().extend(ops.iter().filter_map(|op| op.record()));
+                Ok(())
+            })
+        }
+        fn records(&self) -> Result<u64, Stop> {
+            Ok(0)
+        }
+        fn memory(&self) -> Vec<Memory> {
+            Vec::new()
+        }
+        fn lookups(&self, _: &Job, records: &[u64], _: bool) -> Option<u64> {
+            self.lookups.lock().extend(records);
+            Some(records.len() as u64)
+        }
+    }
+
+    /// The lookups were those of another seed than the run's, from its second round on.
+    #[test]
+    fn lookups_are_those_of_the_run() {
+        let (plan, engine, crew) = (plan("--costs"), Notes::default(), Crew::new());
+        let inserts = plan.job.inserts();
+        for round in 0..2 {
+            let sample = run(&engine, &plan, &inserts, (1, round, 1), Pages::Small, &crew);
+            assert!(sample.is_ok_and(|sample| sample.costs.is_some()));
+            let (run, lookups) = (&mut *engine.run.lock(), &mut *engine.lookups.lock());
+            assert_eq!(run.len(), 2000);
+            assert_eq!(run[..], lookups[..2000], "round {round}");
+            run.clear();
+            lookups.clear();
+        }
+    }
 
     #[test]
     fn a_chase_comes_to_all_places() {

@@ -1,5 +1,6 @@
 //! The result, as data. `render` writes it.
 
+use super::costs;
 use super::engine::Memory;
 use super::job::Job;
 use super::plan::{Contender, Plan};
@@ -112,7 +113,8 @@ pub struct Latency {
     pub max: f64,
 }
 
-/// The cost of an operation beyond a lookup of the index alone and a dependent miss.
+/// The parts of the time of an operation. Each is a median of the rounds, so that they need not
+/// sum to the operation.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Costs {
     pub lookup_ns: f64,
@@ -218,7 +220,7 @@ impl Row {
             rest_us: index.map(|index| each(in_threads - index)),
             scanned: sum(|tally| tally.scanned),
             records: [samples[0].records[0], last.records[1]],
-            costs: Costs::of(samples, 1e9 * in_threads / operations.max(1) as f64),
+            costs: Costs::of(samples),
             memory: last.memory.clone(),
         }
     }
@@ -271,15 +273,45 @@ impl Latency {
 }
 
 impl Costs {
-    /// The medians over all rounds.
-    fn of(samples: &[Sample], operation_ns: f64) -> Option<Self> {
-        let costs: Vec<_> = samples.iter().map(|sample| sample.costs).collect::<Option<_>>()?;
-        let median = |of: fn(&super::costs::Costs) -> f64| {
-            Interval::of(&costs.iter().map(of).collect::<Vec<f64>>()).map(|all| all.median)
+    /// The costs of a contender, if they were measured in each round.
+    fn of(samples: &[Sample]) -> Option<Self> {
+        let operation_ns =
+            |sample: &Sample| 1e9 * sample.thread_seconds / sample.tally.operations.max(1) as f64;
+        let round = |sample: &Sample| Some((operation_ns(sample), sample.costs?));
+        Self::of_rounds(&samples.iter().map(round).collect::<Option<Vec<_>>>()?)
+    }
+
+    /// The medians of rounds, each with the nanoseconds of an operation. The parts of an operation
+    /// are taken off in each round, because the index alone differs between rounds.
+    fn of_rounds(rounds: &[(f64, costs::Costs)]) -> Option<Self> {
+        let median = |of: fn(&(f64, costs::Costs)) -> f64| {
+            Interval::of(&rounds.iter().map(of).collect::<Vec<f64>>()).map(|all| all.median)
         };
-        let (lookup_ns, miss_ns) = (median(|one| one.lookup_ns)?, median(|one| one.miss_ns)?);
-        let beyond_ns = operation_ns - lookup_ns - miss_ns;
-        let miss_bytes = costs.iter().map(|one| one.miss_bytes).max()?;
-        Some(Self { lookup_ns, miss_ns, miss_bytes, operation_ns, beyond_ns })
+        Some(Self {
+            lookup_ns: median(|(_, one)| one.lookup_ns)?,
+            miss_ns: median(|(_, one)| one.miss_ns)?,
+            miss_bytes: rounds.iter().map(|(_, one)| one.miss_bytes).max()?,
+            operation_ns: median(|(operation, _)| *operation)?,
+            beyond_ns: median(|(operation, one)| operation - one.lookup_ns - one.miss_ns)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rest was the mean operation less the median parts, which is the rest of no round.
+    #[test]
+    fn the_rest_is_a_median_of_rounds() {
+        let round = |operation_ns, lookup_ns, miss_ns| {
+            (operation_ns, costs::Costs { lookup_ns, miss_ns, miss_bytes: 1 })
+        };
+        let rounds =
+            [round(500.0, 100.0, 100.0), round(310.0, 100.0, 110.0), round(390.0, 300.0, 50.0)];
+        let costs = Costs::of_rounds(&rounds).unwrap();
+        let parts = [costs.operation_ns, costs.lookup_ns, costs.miss_ns, costs.beyond_ns];
+        assert_eq!(parts.map(|ns| ns as u32), [390, 100, 100, 100]);
+        assert!(Costs::of_rounds(&[]).is_none());
     }
 }

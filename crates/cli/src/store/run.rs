@@ -332,7 +332,7 @@ pub fn run(
         return Err(Fault::Stop(Stop::Wrong(wrong)));
     }
     if plan.costs && !interrupt::pending() {
-        sample.costs = super::costs::measure(engine, plan, inserts, (threads, pages), crew)?;
+        sample.costs = super::costs::measure(engine, plan, inserts, (threads, pages, seed), crew)?;
     }
     Ok(sample)
 }
