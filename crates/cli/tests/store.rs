@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{refused, rows, run, stderr};
+use common::{refused, rows, run, stderr, stdout};
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -54,6 +54,28 @@ fn each_core_workload_runs_under_each_policy() {
             assert_eq!(row["records"][1], records);
         }
     }
+}
+
+/// A database with a lock around it is best with one thread.
+#[test]
+fn contenders_are_compared_with_their_best_numbers_of_threads() {
+    let file = workload("b");
+    let args = ["-P", &file, "--index", "map,art", "--threads"];
+    let report = ycsb("run", &[&args[..], &["1,2,3"]].concat());
+    let best = report["best"].as_array().unwrap();
+    assert_eq!(best.len(), 2);
+    for (at, best) in best.iter().enumerate() {
+        let own = rows(&report).iter().filter(|row| row["index"] == best["index"]);
+        let rate = |row: &Value| row["tps"]["median"].as_f64().unwrap();
+        let highest = own.max_by(|a, b| rate(a).total_cmp(&rate(b))).unwrap();
+        assert_eq!(best["threads"], highest["threads"]);
+        assert_eq!(best["tps_median"], highest["tps"]["median"]);
+        assert!(at > 0 || best["ratio"]["median"] == 1.0, "{best}");
+    }
+    let report = ycsb("run", &[&args[..], &["2"]].concat());
+    assert_eq!(report["best"].as_array().map(Vec::len), Some(0));
+    let table = ["store", "ycsb", "run", "-P", &file, "--threads", "1,2"];
+    assert!(stdout(&run(&table)).contains("Each with its best number of threads"));
 }
 
 #[test]

@@ -59,6 +59,7 @@ pub fn store(args: &StoreArgs) -> Result<bool, Error> {
     let mut report = Report::new(&plan, Machine::this(crew.threads));
     let measured =
         if plan.loads { load(&plan, &crew, &mut report) } else { run(&plan, &crew, &mut report) };
+    report.compare_best();
     report.interrupted = interrupt::pending();
     // The results before a failure are printed, too.
     if measured.is_ok() || !report.results.is_empty() {

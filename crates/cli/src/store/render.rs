@@ -1,7 +1,7 @@
 //! Writes a report: tables, JSON, CSV, or the lines that YCSB prints.
 
 use super::plan::Output;
-use super::report::{Report, Row};
+use super::report::{Best, Report, Row};
 use crate::drive::stats::Interval;
 use crate::flags::args::Format;
 use crate::flags::error::Error;
@@ -34,6 +34,10 @@ impl Report {
             let table = table(rows, self.unit());
             _ = write!(text, "\n{threads} thread{}\n{table}\n", plural(threads));
             details(&mut text, rows);
+        }
+        if !self.best.is_empty() {
+            let table = best(&self.best, self.unit());
+            _ = write!(text, "\nEach with its best number of threads\n{table}\n");
         }
         text.push_str(
             "\nChecked: the number of records after each round; the record, and the first bytes of \
@@ -148,12 +152,11 @@ fn table(rows: &[Row], unit: &'static str) -> comfy_table::Table {
         let latency = &row.latency_us;
         let timed = |percentile: f64| (latency.sampled > 0).then_some(percentile);
         let megabytes = |part| figure(bytes(row, part).map(|bytes| bytes as f64 / 1e6), 1);
-        let mixed = if row.mixed { ", mixed" } else { "" };
         table.add_row([
             row.index.clone(),
             row.policy.into(),
             row.row_layout.into(),
-            format!("{} {}{mixed}", row.placement, row.pages),
+            row.place(),
             format!("{:.0}", row.tps.median),
             ends(row.tps, 0),
             format!("{:.2}", row.ratio.median),
@@ -165,6 +168,27 @@ fn table(rows: &[Row], unit: &'static str) -> comfy_table::Table {
             figure(timed(latency.p99), 2),
             megabytes(0),
             megabytes(1),
+        ]);
+    }
+    for column in table.column_iter_mut().skip(4) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+fn best(best: &[Best], unit: &'static str) -> comfy_table::Table {
+    let header = ["index", "policy", "rows", "placement", "threads", unit, "ratio", "interval"];
+    let mut table = output::table(&header);
+    for row in best {
+        table.add_row([
+            row.index.clone(),
+            row.policy.into(),
+            row.row_layout.into(),
+            row.placement.clone(),
+            row.threads.to_string(),
+            format!("{:.0}", row.tps_median),
+            format!("{:.2}", row.ratio.median),
+            if row.rounds > 1 { ends(row.ratio, 2) } else { NOTHING.into() },
         ]);
     }
     for column in table.column_iter_mut().skip(4) {

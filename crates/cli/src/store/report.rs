@@ -16,6 +16,8 @@ pub struct Report {
     pub machine: Machine,
     pub config: Config,
     pub results: Vec<Row>,
+    /// The contenders with their best numbers of threads, if there are several numbers.
+    pub best: Vec<Best>,
     /// Whether the user interrupted it. The results hold what was finished.
     pub interrupted: bool,
 }
@@ -60,6 +62,9 @@ pub struct Row {
     pub pages: String,
     pub mixed: bool,
     pub threads: usize,
+    /// The number of the contender.
+    #[serde(skip)]
+    pub contender: usize,
     /// Transactions per second; of a load, records per second.
     pub tps: Interval,
     /// The rate of each round.
@@ -87,6 +92,21 @@ pub struct Row {
     pub costs: Option<Costs>,
     /// The memory after the last round.
     pub memory: Vec<Memory>,
+}
+
+/// A contender with the number of threads at which its median is highest.
+#[derive(Debug, Serialize)]
+pub struct Best {
+    pub index: String,
+    pub policy: &'static str,
+    pub row_layout: &'static str,
+    pub placement: String,
+    pub threads: usize,
+    pub tps_median: f64,
+    /// The rounds that `ratio` compares.
+    pub rounds: usize,
+    /// The ratio to the first contender with its own best number.
+    pub ratio: Interval,
 }
 
 /// Aborted attempts.
@@ -146,7 +166,8 @@ impl Report {
             index_sampled: timed::SAMPLED,
             interval_coverage: stats::coverage(plan.rounds),
         };
-        Self { machine, config, results: Vec::new(), interrupted: false }
+        let (results, best) = (Vec::new(), Vec::new());
+        Self { machine, config, results, best, interrupted: false }
     }
 }
 
@@ -160,6 +181,34 @@ impl Report {
         }
         self.results.extend(Row::all(plan, threads, samples));
     }
+
+    /// Compares the contenders with their best numbers of threads, if there are several numbers. A
+    /// database with a lock around it is best with one thread.
+    pub fn compare_best(&mut self) {
+        let best_of = |at: usize| {
+            let rows = self.results.iter().filter(move |row| row.contender == at);
+            rows.max_by(|a, b| a.tps.median.total_cmp(&b.tps.median))
+        };
+        let several = self.results.windows(2).any(|rows| rows[0].threads != rows[1].threads);
+        let contenders = (0..).map_while(best_of);
+        let compare = |row: &Row, first: &Row| {
+            let ratios = row.samples.iter().zip(&first.samples).map(|(of, to)| of / to);
+            let ratios: Vec<f64> = ratios.collect();
+            Some(Best {
+                index: row.index.clone(),
+                policy: row.policy,
+                row_layout: row.row_layout,
+                placement: row.place(),
+                threads: row.threads,
+                tps_median: row.tps.median,
+                rounds: ratios.len(),
+                ratio: Interval::of(&ratios)?,
+            })
+        };
+        if let (true, Some(first)) = (several, best_of(0)) {
+            self.best = contenders.filter_map(|row| compare(row, first)).collect();
+        }
+    }
 }
 
 impl Row {
@@ -171,10 +220,11 @@ impl Row {
         };
         let first: Vec<f64> = samples[0].iter().map(rate).collect();
         let mut rows = Vec::new();
-        for (contender, samples) in plan.contenders.iter().zip(samples) {
+        for (at, samples) in samples.iter().enumerate() {
             let rates: Vec<f64> = samples.iter().map(rate).collect();
             let ratios: Vec<f64> = rates.iter().zip(&first).map(|(of, to)| of / to).collect();
             if let (Some(tps), Some(ratio)) = (Interval::of(&rates), Interval::of(&ratios)) {
+                let contender = (at, &plan.contenders[at]);
                 rows.push(Self::of(contender, threads, samples, (rates, tps, ratio)));
             }
         }
@@ -183,7 +233,7 @@ impl Row {
 
     /// The row of a contender: the sums over all rounds, of which there is one at least.
     fn of(
-        contender: &Contender,
+        (at, contender): (usize, &Contender),
         threads: usize,
         samples: &[Sample],
         (rates, tps, ratio): (Vec<f64>, Interval, Interval),
@@ -206,6 +256,7 @@ impl Row {
             pages: contender.pages(),
             mixed: contender.mixed,
             threads,
+            contender: at,
             tps,
             samples: rates,
             seconds: samples.iter().map(|sample| sample.seconds).sum(),
@@ -223,6 +274,12 @@ impl Row {
             costs: Costs::of(samples),
             memory: last.memory.clone(),
         }
+    }
+
+    /// The place of the index's nodes, and their pages.
+    pub fn place(&self) -> String {
+        let mixed = if self.mixed { ", mixed" } else { "" };
+        format!("{} {}{mixed}", self.placement, self.pages)
     }
 }
 
