@@ -1,9 +1,9 @@
-//! Ctrl-C during a benchmark prints the cells that were finished.
+//! Ctrl-C during a benchmark prints what was finished.
 #![cfg(unix)]
 
 mod common;
 
-use common::{command, stderr, stdout};
+use common::{command, rows, stderr, stdout};
 use serde_json::Value;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
@@ -68,4 +68,88 @@ fn an_interrupt_in_the_middle_of_a_long_run_is_heard() {
     assert_eq!(output.status.code(), Some(130));
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(result["results"].as_array().map(Vec::len), Some(0));
+}
+
+/// Interrupts a command after a second of processor time, when it is in the middle of its work on
+/// however slow a machine. Its work takes far longer.
+#[cfg(target_os = "linux")]
+fn interrupt_at_work(args: &[&str]) -> Output {
+    let child = command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let child = child.expect("the command runs");
+    let busy = || {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+        // The state is the first field behind the name in brackets, `utime` the twelfth, in
+        // hundredths of a second.
+        let mut fields = stat.rsplit_once(')').unwrap().1.split_whitespace();
+        fields.nth(11).unwrap().parse::<u64>().unwrap() >= 100
+    };
+    while !busy() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let output = interrupt_after(child, Duration::ZERO);
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    output
+}
+
+#[cfg(target_os = "linux")]
+fn store(verb: &str, args: &[&str]) -> Output {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../workloads/workloada");
+    let flags = ["store", "ycsb", verb, "-P", file, "-p", "fieldcount=1", "--threads", "2"];
+    interrupt_at_work(&[&flags[..], args].concat())
+}
+
+/// A run of an hour that was interrupted in its only round had no result.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_first_round_of_a_store_is_printed_if_it_is_cut() {
+    let long = ["--rounds", "1", "--seconds", "3600", "--index", "map,art", "--format"];
+    let output = store("run", &[&long[..], &["json"]].concat());
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(result["interrupted"], true);
+    assert_eq!(rows(&result).len(), 1, "the second one has not begun");
+    let row = &rows(&result)[0];
+    assert_eq!((&row["index"], &row["cut"]), (&"map".into(), &true.into()));
+    assert!(row["transactions"].as_u64().unwrap() > 0);
+    let table = stdout(&store("run", &[&long[..], &["table"]].concat()));
+    assert!(table.contains("| map (cut)") && table.contains("Checked: "), "{table}");
+    assert!(table.contains("Interrupted in the first round"), "{table}");
+    let ycsb = store("run", &["--seconds", "3600", "--format", "ycsb"]);
+    let lines = stdout(&ycsb);
+    assert!(lines.contains("[OVERALL], Interrupted, true\n"), "{lines}");
+    assert!(lines.contains("[UPDATE], Operations, "), "{lines}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn finished_rounds_of_a_store_are_printed() {
+    let short = ["--rounds", "100000", "--seconds", "0.01", "--format", "json"];
+    let result: Value = serde_json::from_slice(&store("run", &short).stdout).unwrap();
+    let row = &rows(&result)[0];
+    assert_eq!(row["cut"], false);
+    assert!(row["samples"].as_array().unwrap().len() > 1);
+}
+
+/// Such a command said that it had checked the number of records.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_interrupt_during_a_load_leaves_no_result_of_a_run() {
+    let large = ["-p", "recordcount=400000000", "-p", "fieldlength=1"];
+    let run = |args: &[&str]| stdout(&store("run", &[&large[..], args].concat()));
+    let table = run(&["--seconds", "1"]);
+    assert!(!table.contains("Checked: "), "{table}");
+    assert!(table.contains("Interrupted before there was a result."), "{table}");
+    assert_eq!(run(&["--seconds", "1", "--format", "ycsb"]), "[OVERALL], Interrupted, true\n");
+    let load = store("load", &[&large[..], &["--format", "json"]].concat());
+    let result: Value = serde_json::from_slice(&load.stdout).unwrap();
+    let row = &rows(&result)[0];
+    assert_eq!(row["cut"], true);
+    assert_eq!(row["records"][1], row["operations"], "{row}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_verification_of_stores_ends() {
+    let output = interrupt_at_work(&["verify", "--store", "--seconds", "3600", "--format", "json"]);
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&result["interrupted"], &result["anomalies"]), (&true.into(), &0.into()));
 }

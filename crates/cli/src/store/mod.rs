@@ -30,7 +30,6 @@ mod report;
 mod run;
 pub mod timed;
 
-use crate::drive::run::Failure;
 use crate::drive::subject::Crew;
 use crate::flags::error::Error;
 use crate::flags::store::{StoreArgs, StoreBenchmark, YcsbVerb};
@@ -40,7 +39,7 @@ use crate::progress::{self, Progress};
 use engine::Engine;
 use plan::Plan;
 use report::Report;
-use run::{Fault, Sample};
+use run::Sample;
 use silvics_workload::ycsb::Inserts;
 
 /// Runs a benchmark of the store and prints the result. Returns whether the user interrupted it.
@@ -89,10 +88,10 @@ fn run(plan: &Plan, crew: &Crew, report: &mut Report) -> Result<(), Error> {
     for contender in &plan.contenders {
         progress.doing(format!("loading {}", contender.name()));
         let engine = contender.make(plan)?;
-        match run::load(&*engine, plan, crew) {
-            Err(Fault::Failure(Failure::Interrupted)) => return Ok(()),
-            loaded => loaded.map_err(|error| error.of(contender))?,
-        };
+        run::load(&*engine, plan, crew).map_err(|error| error.of(contender))?;
+        if interrupt::pending() {
+            return Ok(());
+        }
         engines.push(engine);
         progress.step();
     }
@@ -109,12 +108,16 @@ fn run(plan: &Plan, crew: &Crew, report: &mut Report) -> Result<(), Error> {
             sample.map_err(|error| error.of(contender))
         })?;
         report.add(plan, threads, &samples);
+        if interrupt::pending() {
+            break;
+        }
     }
     Ok(())
 }
 
 /// Lets the contenders take turns, in reverse order in each second round. Returns the samples of
-/// each: after an interrupt, those of the finished rounds.
+/// each: after an interrupt those of the finished rounds, or if there are none, those of the first
+/// round so far, of which the last one is cut.
 fn in_turns(
     plan: &Plan,
     progress: &Progress,
@@ -125,15 +128,17 @@ fn in_turns(
     for round in 0..plan.rounds {
         for turn in 0..contenders {
             let at = if round % 2 == 0 { turn } else { contenders - 1 - turn };
-            let sample = if interrupt::pending() { None } else { Some(measure(at, round)) };
-            // A run that was interrupted is shorter than the others.
+            let sample = match measure(at, round) {
+                Err(Error::Interrupted) => None,
+                sample => Some(sample?),
+            };
+            samples[at].extend(sample.filter(|sample| sample.tally.transactions > 0));
             if interrupt::pending() {
-                for finished in &mut samples {
-                    finished.truncate(round);
+                for samples in &mut samples {
+                    samples.truncate(round.max(1));
                 }
                 return Ok(samples);
             }
-            samples[at].extend(sample.transpose()?);
             progress.step();
         }
     }

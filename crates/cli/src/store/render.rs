@@ -2,7 +2,7 @@
 
 use super::plan::Output;
 use super::report::{Best, Report, Row};
-use crate::drive::stats::Interval;
+use crate::drive::stats::{self, Interval};
 use crate::flags::args::Format;
 use crate::flags::error::Error;
 use crate::flags::units::{count, plural};
@@ -39,15 +39,29 @@ impl Report {
             let table = best(&self.best, self.unit());
             _ = write!(text, "\nEach with its best number of threads\n{table}\n");
         }
-        text.push_str(
-            "\nChecked: the number of records after each round; the record, and the first bytes of \
-             one field, of each read; the first key of each scan, that its keys ascend, and their \
-             number.\n",
-        );
+        if !self.results.is_empty() {
+            text.push_str(
+                "\nChecked: the number of records after each round; the record, and the first \
+                 bytes of one field, of each read; the first key of each scan, that its keys \
+                 ascend, and their number.\n",
+            );
+        }
         if self.interrupted {
-            text.push_str("Interrupted: this is what was finished.\n");
+            text.push_str(self.interruption());
         }
         text
+    }
+
+    /// The line about an interrupt.
+    fn interruption(&self) -> &'static str {
+        if self.results.is_empty() {
+            return "\nInterrupted before there was a result.\n";
+        }
+        if self.results.iter().any(|row| row.cut) {
+            return "Interrupted in the first round: the run marked (cut) is shorter, and its \
+                    figures are less certain.\n";
+        }
+        "Interrupted: this is what was finished.\n"
     }
 
     /// The unit of rates.
@@ -85,15 +99,29 @@ impl Report {
             plural(config.rounds),
             config.seed,
         );
+        if !self.results.is_empty() {
+            self.columns(text);
+        }
+    }
+
+    /// The meaning of the columns.
+    fn columns(&self, text: &mut String) {
+        let rounds = self.results.iter().map(|row| row.samples.len());
+        let interval = match rounds.filter(|rounds| *rounds > 1).min() {
+            None => "that of the only round, so there is no interval".into(),
+            Some(rounds) => format!(
+                "median of the rounds, and an interval that covers it with {:.0} %",
+                100.0 * stats::coverage(rounds)
+            ),
+        };
         _ = writeln!(
             text,
-            "{}: median of the rounds, and an interval that covers it with {:.0} %; ratio: to the \
-             first row; index: time of a transaction in the index, rest: in the database around it \
-             and in this benchmark (of one transaction in {}); p50, p99: of one transaction in {}",
+            "{}: {interval}; ratio: to the first row; index: time of a transaction in the index, \
+             rest: in the database around it and in this benchmark (of one transaction in {}); \
+             p50, p99: of one transaction in {}",
             self.unit(),
-            100.0 * config.interval_coverage,
-            config.index_sampled,
-            config.latency_sampled,
+            self.config.index_sampled,
+            self.config.latency_sampled,
         );
     }
 
@@ -101,6 +129,9 @@ impl Report {
     /// of threads.
     fn ycsb(&self) -> String {
         let mut text = String::new();
+        if self.interrupted {
+            text.push_str("[OVERALL], Interrupted, true\n");
+        }
         for row in &self.results {
             _ = writeln!(text, "[OVERALL], RunTime(ms), {:.0}", 1e3 * row.seconds);
             let rate = row.operations as f64 / row.seconds;
@@ -152,15 +183,18 @@ fn table(rows: &[Row], unit: &'static str) -> comfy_table::Table {
         let latency = &row.latency_us;
         let timed = |percentile: f64| (latency.sampled > 0).then_some(percentile);
         let megabytes = |part| figure(bytes(row, part).map(|bytes| bytes as f64 / 1e6), 1);
+        let cut = if row.cut { " (cut)" } else { "" };
+        let interval =
+            |of, decimals| if row.samples.len() > 1 { ends(of, decimals) } else { NOTHING.into() };
         table.add_row([
-            row.index.clone(),
+            format!("{}{cut}", row.index),
             row.policy.into(),
             row.row_layout.into(),
             row.place(),
             format!("{:.0}", row.tps.median),
-            ends(row.tps, 0),
+            interval(row.tps, 0),
             format!("{:.2}", row.ratio.median),
-            ends(row.ratio, 2),
+            interval(row.ratio, 2),
             format!("{:.2}", 100.0 * aborts as f64 / attempts.max(1) as f64),
             figure(row.index_us, 3),
             figure(row.rest_us, 3),
@@ -253,7 +287,7 @@ fn figure(figure: Option<f64>, decimals: usize) -> String {
     figure.map_or(NOTHING.into(), |figure| format!("{figure:.decimals$}"))
 }
 
-const CSV_HEADER: [&str; 23] = [
+const CSV_HEADER: [&str; 24] = [
     "index",
     "structure",
     "policy",
@@ -266,6 +300,7 @@ const CSV_HEADER: [&str; 23] = [
     "tps_low",
     "tps_high",
     "ratio_to_first",
+    "cut",
     "transactions",
     "operations",
     "aborts",
@@ -300,6 +335,7 @@ fn csv_record(row: &Row) -> Vec<String> {
         row.tps.low.to_string(),
         row.tps.high.to_string(),
         row.ratio_to_first.to_string(),
+        row.cut.to_string(),
         row.transactions.to_string(),
         row.operations.to_string(),
         row.aborts.iter().map(|abort| abort.attempts).sum::<u64>().to_string(),

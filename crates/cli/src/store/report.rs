@@ -69,6 +69,8 @@ pub struct Row {
     pub tps: Interval,
     /// The rate of each round.
     pub samples: Vec<f64>,
+    /// Whether the user interrupted its only round, which may be shorter.
+    pub cut: bool,
     /// The seconds from the start of the first thread to the end of the last, over all rounds.
     pub seconds: f64,
     pub transactions: u64,
@@ -186,7 +188,7 @@ impl Report {
     /// database with a lock around it is best with one thread.
     pub fn compare_best(&mut self) {
         let best_of = |at: usize| {
-            let rows = self.results.iter().filter(move |row| row.contender == at);
+            let rows = self.results.iter().filter(move |row| row.contender == at && !row.cut);
             rows.max_by(|a, b| a.tps.median.total_cmp(&b.tps.median))
         };
         let several = self.results.windows(2).any(|rows| rows[0].threads != rows[1].threads);
@@ -259,6 +261,7 @@ impl Row {
             contender: at,
             tps,
             samples: rates,
+            cut: samples.iter().any(|sample| sample.cut),
             seconds: samples.iter().map(|sample| sample.seconds).sum(),
             transactions,
             operations,

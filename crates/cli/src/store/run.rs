@@ -247,6 +247,8 @@ pub struct Sample {
     pub tally: Tally,
     /// The time from the start of the first thread to the end of the last.
     pub seconds: f64,
+    /// Whether the user interrupted it, so that it may be shorter.
+    pub cut: bool,
     /// The time that all threads have spent, and that of their indexes.
     pub thread_seconds: f64,
     pub index_seconds: Option<f64>,
@@ -271,12 +273,10 @@ pub fn load(engine: &dyn Engine, plan: &Plan, crew: &Crew) -> Result<Sample, Fau
     let laps = crew.work(plan.load_threads, work, || ()).map_err(Fault::Failure)?;
     let laps = laps.into_iter().collect::<Result<Vec<Lap>, Fault>>()?;
     let mut sample = joined(engine, laps, &before);
-    if interrupt::pending() {
-        return Err(Fault::Failure(Failure::Interrupted));
-    }
     sample.records = [0, engine.records().map_err(Fault::Stop)?];
-    if sample.records[1] != plan.job.records() {
-        let (has, wanted) = (sample.records[1], plan.job.records());
+    let wanted = if sample.cut { sample.tally.operations } else { plan.job.records() };
+    if sample.records[1] != wanted {
+        let has = sample.records[1];
         let wrong = format!("it has {has} records after the load of {wanted}");
         return Err(Fault::Stop(Stop::Wrong(wrong)));
     }
@@ -331,8 +331,12 @@ pub fn run(
         let wrong = format!("it has {has} records after the run, and should have {wanted}");
         return Err(Fault::Stop(Stop::Wrong(wrong)));
     }
-    if plan.costs && !interrupt::pending() {
-        sample.costs = super::costs::measure(engine, plan, inserts, (threads, pages, seed), crew)?;
+    if plan.costs && !sample.cut {
+        let of_run = (threads, pages, seed);
+        sample.costs = match super::costs::measure(engine, plan, inserts, of_run, crew) {
+            Err(Fault::Failure(Failure::Interrupted)) => None, // the run itself is complete
+            costs => costs?,
+        };
     }
     Ok(sample)
 }
@@ -344,6 +348,7 @@ fn joined(engine: &dyn Engine, laps: Vec<Lap>, before: &[(&'static str, u64)]) -
     let mut sample = Sample {
         tally: Tally::default(),
         seconds: start.zip(end).map_or(0.0, |(start, end)| (end - start).as_secs_f64()),
+        cut: interrupt::pending(),
         thread_seconds: 0.0,
         index_seconds: engine.times_index().then_some(0.0),
         kinds: Vec::new(),
