@@ -4,6 +4,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `plan` | the command line, checked |
+//! | `contenders` | the databases to be measured |
 //! | `job` | the records, their keys and fields, and the transactions of a thread |
 //! | `engine` | what a database does for the benchmark |
 //! | `ours` | the store as an engine |
@@ -14,6 +15,7 @@
 //! | `report`, `render` | the result, as data and as text |
 //! | `lies` | tests: indexes that lie |
 
+mod contenders;
 mod costs;
 #[cfg(feature = "databases")]
 mod databases;

@@ -1,9 +1,10 @@
 //! The result, as data. `render` writes it.
 
+use super::contenders::Contender;
 use super::costs;
 use super::engine::Memory;
 use super::job::Job;
-use super::plan::{Contender, Plan};
+use super::plan::Plan;
 use super::run::{self, Sample, Tally};
 use super::timed;
 use crate::drive::stats::{self, Interval};

@@ -1,8 +1,9 @@
 //! The measured loops.
 
+use super::contenders::Contender;
 use super::engine::{Engine, Memory, Stop};
 use super::job::{Job, Transactions};
-use super::plan::{Contender, Plan};
+use super::plan::Plan;
 use super::timed;
 use crate::drive::run::Failure;
 use crate::drive::subject::Crew;

@@ -1,0 +1,342 @@
+//! The databases to be measured: combinations of indexes, policies, layouts of rows and places.
+
+use super::engine::Engine;
+use super::job::Job;
+use super::ours::{Make, Ours};
+use super::plan::Plan;
+use crate::flags::error::Error;
+use crate::flags::place::{self, Place};
+use crate::flags::store::YcsbArgs;
+use crate::flags::values::list;
+use silvics::structures::STRUCTURES;
+use silvics::{Options, WordTree};
+use silvics_store::index::{Lists, Named, Scannable, Scans, Search};
+use silvics_store::lock::{Latched, Padded, PthreadLock};
+use silvics_store::{Locking, NoWait, Optimistic, Policy, StoreOptions, Study, WaitDie};
+
+/// A concurrency control.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control {
+    Optimistic,
+    NoWait,
+    WaitDie,
+}
+
+impl Control {
+    const ALL: [Self; 3] = [Self::Optimistic, Self::NoWait, Self::WaitDie];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Optimistic => "optimistic",
+            Self::NoWait => "no-wait",
+            Self::WaitDie => "wait-die",
+        }
+    }
+}
+
+/// A layout of rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    Inline,
+    Study,
+    StudyPadded,
+}
+
+impl Layout {
+    const ALL: [Self; 3] = [Self::Inline, Self::Study, Self::StudyPadded];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Inline => "inline",
+            Self::Study => "study",
+            Self::StudyPadded => "study-padded",
+        }
+    }
+}
+
+/// The item with a name, or an error that names all.
+fn named<T: Copy, const N: usize>(
+    text: &str,
+    kind: &str,
+    all: [T; N],
+    name: fn(T) -> &'static str,
+) -> Result<T, String> {
+    all.into_iter().find(|&item| name(item) == text).ok_or_else(|| {
+        let names = all.map(name).join(", ");
+        format!("`{text}` is not {kind}: choose from {names}")
+    })
+}
+
+/// A database to be measured.
+#[derive(Clone, Debug)]
+pub struct Contender {
+    pub index: String,
+    pub control: Control,
+    pub layout: Layout,
+    pub place: Place,
+    pub mixed: bool,
+}
+
+/// A note on the trees that a load in the order of keys turns into lists.
+pub fn note_on_lists(job: &Job, contenders: &[Contender]) -> Option<String> {
+    if !job.inserts_ascending() {
+        return None;
+    }
+    let mut lists: Vec<&str> = Vec::new();
+    for contender in contenders.iter().filter(|contender| contender.becomes_list()) {
+        if !lists.contains(&&*contender.index) {
+            lists.push(&contender.index);
+        }
+    }
+    (!lists.is_empty()).then(|| {
+        format!(
+            "insertorder=ordered inserts keys in ascending order, which turns a tree that does not \
+             balance itself into a list: the time of the load grows with the square of recordcount \
+             ({})",
+            lists.join(", ")
+        )
+    })
+}
+
+/// All combinations of indexes, policies, layouts and places.
+pub fn all(args: &YcsbArgs) -> Result<Vec<Contender>, Error> {
+    let controls = list("--policy", &args.policy, |text| {
+        named(text, "a policy", Control::ALL, Control::name)
+    })?;
+    let layouts = list("--row-layout", &args.row_layout, |text| {
+        named(text, "a layout of rows", Layout::ALL, Layout::name)
+    })?;
+    let places = place::read(&args.place)?;
+    let mut contenders = Vec::new();
+    for index in indexes(&args.index) {
+        if index.starts_with("db:") {
+            let (control, layout, place) = (Control::Optimistic, Layout::Inline, places[0]);
+            contenders.push(Contender { index, control, layout, place, mixed: false });
+            continue;
+        }
+        // A peer has its own memory.
+        let places = if index.starts_with("peer:") { &places[..1] } else { &places[..] };
+        for &control in &controls {
+            for &layout in &layouts {
+                for &place in places {
+                    let (index, mixed) = (index.clone(), args.mixed);
+                    contenders.push(Contender { index, control, layout, place, mixed });
+                }
+            }
+        }
+    }
+    Ok(contenders)
+}
+
+/// The indexes of a list: a group stands for its structures.
+fn indexes(text: &str) -> Vec<String> {
+    let members = |item: &str| -> Vec<String> {
+        let group = STRUCTURES.iter().filter(|structure| structure.groups.contains(&item));
+        let group: Vec<String> = group.map(|structure| structure.name.to_string()).collect();
+        if group.is_empty() { vec![item.to_string()] } else { group }
+    };
+    text.split(',').flat_map(members).collect()
+}
+
+impl Contender {
+    /// The name in reports.
+    pub fn name(&self) -> String {
+        self.index.clone()
+    }
+
+    /// The name of the policy.
+    pub fn policy(&self) -> &'static str {
+        if self.is_database() { "own" } else { self.control.name() }
+    }
+
+    /// The name of the layout of rows.
+    pub fn row_layout(&self) -> &'static str {
+        if self.is_database() { "own" } else { self.layout.name() }
+    }
+
+    /// The name of the placement of the index's nodes.
+    pub fn placement(&self) -> &'static str {
+        if self.is_peer() || self.is_database() { "own" } else { self.place.name() }
+    }
+
+    /// The name of the pages of the index's nodes.
+    pub fn pages(&self) -> String {
+        if self.is_peer() || self.is_database() {
+            place::SYSTEM_PAGES.into()
+        } else {
+            self.place.pages()
+        }
+    }
+
+    fn is_database(&self) -> bool {
+        self.index.starts_with("db:")
+    }
+
+    fn is_peer(&self) -> bool {
+        self.index.starts_with("peer:")
+    }
+
+    /// Whether keys in ascending order make its index a list: it is a binary search tree, and none
+    /// of those that balance themselves, which are called AVL trees.
+    fn becomes_list(&self) -> bool {
+        let name = self.index.split(':').next();
+        let structure = STRUCTURES.iter().find(|structure| Some(structure.name) == name);
+        structure.is_some_and(|structure| structure.topology.ends_with("binary search tree"))
+    }
+
+    /// Fails unless the benchmark can run on it.
+    pub fn check(&self, job: &Job) -> Result<(), Error> {
+        if self.layout != Layout::Inline && self.control != Control::NoWait {
+            let problem = format!(
+                "`{}` is the study's, whose rows are locked without waiting: add --policy no-wait",
+                self.layout.name()
+            );
+            return Err(Error::value("--row-layout", problem));
+        }
+        if self.mixed && self.place.is_pooled() {
+            let problem = "pools hold no rows: choose a placement with a heap, such as size-class";
+            return Err(Error::value("--mixed", problem));
+        }
+        if self.index == "map" {
+            return Ok(());
+        }
+        if self.is_peer() {
+            return self.check_peer();
+        }
+        if self.is_database() {
+            return self.check_database();
+        }
+        let index = Named::<u64>::with_structure(&self.index, false, &Options::default());
+        let index = index.map_err(|error| Error::value("--index", error))?;
+        if job.scans() && !index.scans() {
+            let scanning = STRUCTURES
+                .iter()
+                .filter(|structure| structure.capability != silvics::structures::Capability::Points)
+                .map(|structure| structure.name);
+            let names = scanning.collect::<Vec<_>>().join(", ");
+            let index = &self.index;
+            let problem = format!(
+                "`{index}` cannot scan, as the workload does: choose from map, {names}, or peers \
+                 and databases"
+            );
+            return Err(Error::value("--index", problem));
+        }
+        Ok(())
+    }
+
+    #[cfg(feature = "peers")]
+    fn check_peer(&self) -> Result<(), Error> {
+        if self.layout != Layout::Inline {
+            let layout = self.layout.name();
+            let problem = format!("`{}` has rows of the layout inline, not {layout}", self.index);
+            return Err(Error::value("--row-layout", problem));
+        }
+        if super::peers::Peer::of(&self.index).is_some() {
+            return Ok(());
+        }
+        let names = super::peers::Peer::NAMES.join(", ");
+        let problem =
+            format!("`{}` is no peer that can be an index: choose from {names}", self.index);
+        Err(Error::value("--index", problem))
+    }
+
+    #[cfg(not(feature = "peers"))]
+    fn check_peer(&self) -> Result<(), Error> {
+        let problem = format!("`{}` needs the feature peers of the command", self.index);
+        Err(Error::value("--index", problem))
+    }
+
+    #[cfg(feature = "databases")]
+    fn check_database(&self) -> Result<(), Error> {
+        let names = super::databases::NAMES;
+        if names.contains(&&*self.index) {
+            return Ok(());
+        }
+        let problem = format!("`{}` is no database: choose from {}", self.index, names.join(", "));
+        Err(Error::value("--index", problem))
+    }
+
+    #[cfg(not(feature = "databases"))]
+    fn check_database(&self) -> Result<(), Error> {
+        let problem = format!(
+            "`{}` needs a build with databases: add --features databases to cargo run",
+            self.index
+        );
+        Err(Error::value("--index", problem))
+    }
+
+    /// The settings of its store.
+    fn options(&self) -> StoreOptions {
+        let indexes = self.place.options(None);
+        let in_heap = !self.place.is_pooled();
+        let rows_in_heap = self.mixed.then(|| indexes.heap.clone()).flatten();
+        StoreOptions { indexes, indexes_in_heap: in_heap, rows_in_heap }
+    }
+
+    /// Makes the empty database.
+    pub fn make(&self, plan: &Plan) -> Result<Box<dyn Engine>, Error> {
+        #[cfg(feature = "databases")]
+        if self.is_database() {
+            return super::databases::make(&self.index, &plan.job);
+        }
+        match (self.layout, self.control) {
+            (Layout::Inline, Control::Optimistic) => self.over::<Optimistic>(plan),
+            (Layout::Inline, Control::NoWait) => self.over::<Locking<NoWait>>(plan),
+            (Layout::Inline, Control::WaitDie) => self.over::<Locking<WaitDie>>(plan),
+            (Layout::Study, _) => self.listed::<Locking<NoWait, Study<StudyLock>>>(plan),
+            (Layout::StudyPadded, _) => {
+                self.listed::<Locking<NoWait, Study<Padded<StudyLock>>>>(plan)
+            }
+        }
+    }
+
+    /// Makes a store whose index leads to rows.
+    fn over<P: Policy>(&self, plan: &Plan) -> Result<Box<dyn Engine>, Error> {
+        #[cfg(feature = "peers")]
+        if self.is_peer() {
+            use super::peers::Peer;
+            let name = self.index.clone();
+            return self.store::<P, Peer>(
+                plan,
+                Box::new(move |options| {
+                    Ok(Peer::of(&name).map_or_else(|| Peer::make(options), Ok)?)
+                }),
+            );
+        }
+        if self.index == "map" && self.place.is_pooled() {
+            return self.store::<P, Scans<WordTree<u64>>>(
+                plan,
+                Box::new(|options| Ok(Search::make(options)?)),
+            );
+        }
+        let (name, in_heap) = (self.structure(), !self.place.is_pooled());
+        let make = move |options: &Options| Named::<u64>::with_structure(&name, in_heap, options);
+        self.store::<P, Named<u64>>(plan, Box::new(make))
+    }
+
+    /// Makes a store whose index leads to lists of rows, as the study's.
+    fn listed<P: Policy>(&self, plan: &Plan) -> Result<Box<dyn Engine>, Error> {
+        let (name, in_heap) = (self.structure(), !self.place.is_pooled());
+        self.store::<P, Lists<Named<u64>>>(
+            plan,
+            Box::new(move |options| {
+                Lists::around(Named::<u64>::with_structure(&name, in_heap, options)?, options)
+            }),
+        )
+    }
+
+    fn structure(&self) -> String {
+        if self.index == "map" { "words".into() } else { self.index.clone() }
+    }
+
+    fn store<P: Policy, I: Scannable + Search<Form = u64>>(
+        &self,
+        plan: &Plan,
+        make: Make<I>,
+    ) -> Result<Box<dyn Engine>, Error> {
+        Ok(Box::new(Ours::<P, I>::new(&plan.job, &self.options(), make)?))
+    }
+}
+
+/// The row lock of the study's database.
+type StudyLock = Latched<PthreadLock>;
