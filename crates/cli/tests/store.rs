@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{refused, rows, run, stderr, stdout};
+use common::{Files, refused, rows, run, stderr, stdout};
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -187,7 +187,8 @@ fn loads_and_peers_are_measured() {
 #[test]
 fn the_output_has_the_lines_of_ycsb() {
     let file = workload("f");
-    let args = ["store", "ycsb", "run", "-P", &file, "--format", "ycsb", "--rounds", "1"];
+    // The operations of three rounds were added up unless there was --rounds 1.
+    let args = ["store", "ycsb", "run", "-P", &file, "--format", "ycsb"];
     let output = run(&args);
     assert!(output.status.success());
     let text = String::from_utf8(output.stdout).unwrap();
@@ -197,13 +198,51 @@ fn the_output_has_the_lines_of_ycsb() {
     let operations = text.lines().filter_map(|line| line.split_once("], Operations, "));
     let all: u64 = operations.map(|(_, count)| count.parse::<u64>().unwrap()).sum();
     assert_eq!(all, 1000, "{text}");
-    let load = run(&["store", "ycsb", "load", "-P", &file, "--format", "ycsb", "--rounds", "1"]);
-    assert!(String::from_utf8(load.stdout).unwrap().contains("[INSERT], Operations, 1000"));
-    for format in ["table", "csv"] {
-        let output = run(&[&args[..6], &[format, "--rounds", "1"]].concat());
-        assert!(output.status.success());
-        assert!(String::from_utf8(output.stdout).unwrap().contains("optimistic"));
+    let load = run(&["store", "ycsb", "load", "-P", &file, "--format", "ycsb"]);
+    assert!(stdout(&load).contains("[INSERT], Operations, 1000"));
+    let table = run(&[&args[..6], &["table", "--rounds", "1"]].concat());
+    assert!(stdout(&table).contains("optimistic") && stdout(&table).contains("no interval"));
+}
+
+/// CSV had no costs, kinds, records, scanned rows or 95th percentiles.
+#[test]
+fn csv_has_the_columns_of_the_other_formats() {
+    let (reads, scans) = (workload("b"), workload("e"));
+    let csv = |args: &[&str]| -> Vec<(String, String)> {
+        let output = run(&[&["store", "ycsb", "run", "--format", "csv"], args].concat());
+        let text = stdout(&output);
+        let cells = |line: &str| line.split(',').map(String::from).collect::<Vec<_>>();
+        let mut lines = text.lines().map(cells);
+        let (names, values) = (lines.next().unwrap(), lines.next().unwrap());
+        assert_eq!(names.len(), values.len(), "{text}");
+        names.into_iter().zip(values).collect()
+    };
+    let value = |row: &[(String, String)], name: &str| -> String {
+        row.iter().find(|(column, _)| column == name).unwrap().1.clone()
+    };
+    let row = csv(&["-P", &reads, "--costs", "--rounds", "2"]);
+    for name in ["p95_us", "operation_ns", "lookup_ns", "miss_ns"] {
+        assert!(value(&row, name).parse::<f64>().unwrap() > 0.0, "{name}");
     }
+    for name in ["transactions_by_kind", "p50_us_by_kind", "p95_us_by_kind", "p99_us_by_kind"] {
+        let kinds = value(&row, name);
+        assert!(kinds.contains("READ=") && kinds.contains("UPDATE="), "{kinds}");
+    }
+    let row = csv(&["-P", &scans, "--rounds", "1"]);
+    assert!(value(&row, "scanned").parse::<u64>().unwrap() > 0);
+    assert_eq!(value(&row, "records_before"), "1000");
+    assert_ne!(value(&row, "records_after"), "1000");
+    assert_eq!((value(&row, "lookup_ns"), value(&row, "cut")), (String::new(), "false".into()));
+}
+
+/// `-p recordcount=1M` was refused, although --rows 1M is not.
+#[test]
+fn counts_of_the_command_line_can_have_units() {
+    let file = workload("c");
+    let counts = ["-p", "recordcount=2k", "-p", " operationcount = 1K"];
+    let report = ycsb("run", &[&["-P", &file][..], &counts].concat());
+    assert_eq!(report["config"]["records"], 2000);
+    assert_eq!(report["config"]["operations"], 1000);
 }
 
 #[test]
@@ -223,9 +262,18 @@ fn wrong_input_is_refused() {
     refuses(&[&["-P", &file][..], &peer].concat(), &["--row-layout", "peer:congee"]);
     let load = run(&["store", "ycsb", "load", "-P", &file, "--seconds", "1"]);
     refused(&load, &["--seconds", "a load makes no operations"]);
-    refuses(&["-P", "no-such-file"], &["-P", "no-such-file"]);
-    refuses(&["-P", &file, "-p", "readproportion=0.5"], &["-P", "sum"]);
-    refuses(&["-P", &file, "-p", "requestdistribution=normal"], &["-P", "normal", "zipfian"]);
+    let load = ["store", "ycsb", "load", "--study", "--rows", "100", "--transactions", "5"];
+    refused(&run(&load), &["--transactions: a load makes no operations"]);
+    refuses(&["-P", "no-such-file"], &["-P: no-such-file"]);
+    // Wrong overrides were reported under the flag of the files.
+    refuses(&["-P", &file, "-p", "readproportion=0.5"], &["-p: the proportions sum"]);
+    refuses(&["-P", &file, "-p", "requestdistribution=normal"], &["-p: ", "normal", "zipfian"]);
+    refuses(&["-P", &file, "-p", "recordcount"], &["-p: `recordcount`"]);
+    refuses(&["-p", "operationcount=5"], &["-p: `recordcount` is not set"]);
+    let files = Files::new();
+    let wrong = files.write("wrong", "recordcount=2k\noperationcount=5\n");
+    refuses(&["-P", &wrong], &["-P: `recordcount=2k`", "line 1"]);
+    refuses(&["-P", &file, "-p", "operationcount=0"], &["-p: ", "means no limit", "--seconds"]);
     let scans = ["--index", "`occ-avl` cannot scan", "choose from", "skiplist", "art"];
     refuses(&["-P", &file, "--index", "occ-avl"], &scans);
     refuses(&["-P", &file, "--index", "tree"], &["--index", "there is no structure `tree`"]);
@@ -235,7 +283,12 @@ fn wrong_input_is_refused() {
     refuses(&["-P", &file, "--mixed"], &["--mixed", "size-class"]);
     refuses(&["-P", &file, "--format", "xml"], &["--format", "table, json, csv or ycsb"]);
     refuses(&["--study", "--rows", "8"], &["--rows", "16 distinct rows"]);
-    if !cfg!(feature = "databases") {
+    if cfg!(feature = "databases") {
+        for flag in ["--costs", "--get-many"] {
+            let parts = [flag, "no effect on `db:redb`"];
+            refuses(&["-P", &workload("c"), "--index", "map,db:redb", flag], &parts);
+        }
+    } else {
         refuses(&["-P", &file, "--index", "db:redb"], &["--index", "--features databases"]);
     }
 }

@@ -33,12 +33,14 @@ pub struct YcsbArgs {
     #[arg(short = 'P', long = "properties", value_name = "FILE")]
     pub files: Vec<PathBuf>,
 
-    /// A property of YCSB, which overrides the files: `-p recordcount=1000000`
+    /// A property of YCSB, which overrides the files: `-p recordcount=1M`
     #[arg(short = 'p', long = "property", value_name = "NAME=VALUE")]
     pub properties: Vec<String>,
 
     /// Runs the YCSB of the ATC'18 study instead: 16 requests of distinct rows per transaction, 10
-    /// % updates, a Zipf exponent of 0.6. The run stops when the first thread finishes
+    /// % updates, a Zipf exponent of 0.6. The run stops when the first thread finishes. The study's
+    /// database also needs `--policy no-wait --row-layout study-padded --placement size-class
+    /// --mixed`, and one of its trees as `--index`
     #[arg(long, conflicts_with_all = ["files", "properties", "transaction", "seconds"])]
     pub study: bool,
 
@@ -50,9 +52,9 @@ pub struct YcsbArgs {
     #[arg(long, value_name = "N", requires = "study")]
     pub transactions: Option<String>,
 
-    /// The indexes: map (the structure words), peer:NAME, or structures of `silvics list`, with a
-    /// build as in occ-avl:baseline; also the group bst, and databases: db:sqlite, db:redb,
-    /// db:surrealmx (feature `databases`). Ratios are to the first
+    /// The indexes: map (the structure words), peer:NAME, or structures of `silvics list`, each
+    /// also in one of the variants listed there, as occ-avl:baseline; also the group bst, and
+    /// databases: db:sqlite, db:redb, db:surrealmx (feature `databases`). Ratios are to the first
     #[arg(long, value_name = "NAME,…", default_value = "map")]
     pub index: String,
 
@@ -89,14 +91,14 @@ pub struct YcsbArgs {
     #[arg(long, value_name = "S")]
     pub seconds: Option<String>,
 
-    /// Measures a lookup of each index alone, with the same draws, and a dependent cache miss, and
-    /// prints what an operation costs beyond them
+    /// Measures a lookup of each index alone, with the same keys, and a dependent cache miss.
+    /// Prints both, the time of an operation, and the rest of it
     #[arg(long)]
     pub costs: bool,
 
-    /// The number of rounds
-    #[arg(long, value_name = "R", default_value = "3")]
-    pub rounds: String,
+    /// The number of rounds [default: 3; 1 with `--format ycsb`, which adds them up]
+    #[arg(long, value_name = "R")]
+    pub rounds: Option<String>,
 
     /// The seed of all random choices
     #[arg(long, value_name = "N", default_value = "1")]

@@ -168,7 +168,7 @@ impl Contender {
         }
     }
 
-    fn is_database(&self) -> bool {
+    pub fn is_database(&self) -> bool {
         self.index.starts_with("db:")
     }
 

@@ -5,8 +5,11 @@ use super::job::Job;
 use crate::flags::args::Format;
 use crate::flags::error::Error;
 use crate::flags::store::YcsbArgs;
+use crate::flags::units::parse_count;
 use crate::flags::values::{THREADS_MAX, list, number, seconds, seed, single};
-use silvics_workload::ycsb::{Properties, RequestDist, Study as StudyJob, Workload};
+use silvics_workload::ycsb::{
+    Origin, Properties, PropertyError, RequestDist, Study as StudyJob, Workload,
+};
 use std::time::Duration;
 
 /// The most operations of a transaction.
@@ -60,7 +63,13 @@ impl Plan {
         let (mut job, mut notes) = job(args, seed)?;
         let time = args.seconds.as_deref().map(|text| single("--seconds", text, seconds));
         let time = time.transpose()?;
-        let rounds = single("--rounds", &args.rounds, |text| number(text, 1, 100_000))?;
+        let format = Output::parse(&args.format)?;
+        let rounds = args
+            .rounds
+            .as_ref()
+            .map(|text| single("--rounds", text, |text| number(text, 1, 100_000)));
+        // YCSB makes operationcount operations; its format adds all rounds up.
+        let rounds = rounds.transpose()?.unwrap_or(if format == Output::Ycsb { 1 } else { 3 });
         let (mut threads, mut operations, mut limit) = (None, None, None);
         if let Job::Core(workload, _) = &job {
             let settings = workload.settings();
@@ -72,7 +81,8 @@ impl Plan {
         }
         let time = time.or(limit);
         if matches!(job, Job::Core(..)) && operations.is_none() && time.is_none() {
-            let problem = "the workload has no operationcount: set it with -p, or add --seconds";
+            let problem = "there is no operationcount, or it is 0, which means no limit: set it to \
+                           a number of operations, or add --seconds";
             return Err(Error::value("-p", problem));
         }
         let threads = match &args.threads {
@@ -106,7 +116,7 @@ impl Plan {
             costs: args.costs,
             rounds,
             seed,
-            format: Output::parse(&args.format)?,
+            format,
             notes,
             job,
         };
@@ -123,9 +133,18 @@ impl Plan {
                 ("--costs", self.costs),
                 ("--get-many", self.get_many),
                 ("--transaction", args.transaction != "1"),
+                ("--transactions", args.transactions.is_some()),
             ];
             if let Some((flag, _)) = flags.into_iter().find(|(_, is_set)| *is_set) {
                 let problem = "a load makes no operations of the workload: use `ycsb run`";
+                return Err(Error::value(flag, problem));
+            }
+        }
+        let database = self.contenders.iter().find(|contender| contender.is_database());
+        if let Some(Contender { index, .. }) = database {
+            let flags = [("--costs", self.costs), ("--get-many", self.get_many)];
+            if let Some((flag, _)) = flags.into_iter().find(|(_, is_set)| *is_set) {
+                let problem = format!("it has no effect on `{index}`: leave one of them out");
                 return Err(Error::value(flag, problem));
             }
         }
@@ -167,6 +186,32 @@ const WITHOUT_EFFECT: [(&str, &str); 3] = [
     ("zeropadding", "keys are numbers"),
 ];
 
+/// The properties whose value can have a unit with `-p`, as the numbers of flags. In files they
+/// have none, as in those of YCSB.
+const COUNTS: [&str; 4] = ["recordcount", "operationcount", "insertcount", "insertstart"];
+
+/// An override in which a number with a unit, as in `recordcount=1M`, is written out.
+fn written_out(assignment: &str) -> String {
+    let count = assignment.split_once('=').and_then(|(name, value)| {
+        let is_count = COUNTS.contains(&name.trim());
+        Some((name, is_count.then(|| parse_count(value.trim()))??))
+    });
+    count.map_or_else(|| assignment.into(), |(name, count)| format!("{name}={count}"))
+}
+
+/// The error for properties, with the flag that has set them.
+fn wrong_property(error: PropertyError) -> Error {
+    let is_override = match &error {
+        PropertyError::Override { .. } | PropertyError::Missing { .. } => true,
+        PropertyError::Value { origin, .. } => *origin == Origin::Override,
+        PropertyError::Proportions { parts, .. } => {
+            parts.iter().any(|(_, _, origin)| *origin == Origin::Override)
+        }
+        _ => false,
+    };
+    Error::value(if is_override { "-p" } else { "-P" }, error)
+}
+
 /// The benchmark, with notes on properties without an effect.
 fn job(args: &YcsbArgs, seed: u64) -> Result<(Job, Vec<String>), Error> {
     if args.study {
@@ -200,11 +245,9 @@ fn job(args: &YcsbArgs, seed: u64) -> Result<(Job, Vec<String>), Error> {
         let problem = "there is no workload: add for example -P workloads/workloada, or --study";
         return Err(Error::value("-P", problem));
     }
-    let properties = args.properties.iter().map(String::as_str);
-    let properties = Properties::read(&args.files, properties);
-    let properties = properties.map_err(|error| Error::value("-P", error))?;
-    let workload = Workload::from_properties(&properties);
-    let workload = workload.map_err(|error| Error::value("-P", error))?;
+    let properties = args.properties.iter().map(|assignment| written_out(assignment));
+    let properties = Properties::read(&args.files, properties).map_err(wrong_property)?;
+    let workload = Workload::from_properties(&properties).map_err(wrong_property)?;
     let mut notes: Vec<String> =
         workload.settings().notes.iter().map(ToString::to_string).collect();
     for (name, why) in WITHOUT_EFFECT {

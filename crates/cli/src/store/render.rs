@@ -1,7 +1,7 @@
 //! Writes a report: tables, JSON, CSV, or the lines that YCSB prints.
 
 use super::plan::Output;
-use super::report::{Best, Report, Row};
+use super::report::{Best, Costs, Latency, Report, Row};
 use crate::drive::stats::{self, Interval};
 use crate::flags::args::Format;
 use crate::flags::error::Error;
@@ -287,7 +287,7 @@ fn figure(figure: Option<f64>, decimals: usize) -> String {
     figure.map_or(NOTHING.into(), |figure| format!("{figure:.decimals$}"))
 }
 
-const CSV_HEADER: [&str; 24] = [
+const CSV_HEADER: [&str; 36] = [
     "index",
     "structure",
     "policy",
@@ -308,19 +308,38 @@ const CSV_HEADER: [&str; 24] = [
     "rest_us",
     "timed",
     "p50_us",
+    "p95_us",
     "p99_us",
     "aborts_by_reason",
     "table_bytes",
     "index_bytes",
+    "scanned",
+    "records_before",
+    "records_after",
+    "transactions_by_kind",
+    "p50_us_by_kind",
+    "p95_us_by_kind",
+    "p99_us_by_kind",
+    "operation_ns",
+    "lookup_ns",
+    "miss_ns",
+    "beyond_ns",
 ];
 
 fn csv_record(row: &Row) -> Vec<String> {
     fn text(value: Option<impl ToString>) -> String {
         value.map(|value| value.to_string()).unwrap_or_default()
     }
-    let latency = &row.latency_us;
-    let timed = |percentile: f64| text((latency.sampled > 0).then_some(percentile));
+    let timed = |latency: &Latency, percentile: fn(&Latency) -> f64| {
+        text((latency.sampled > 0).then(|| percentile(latency)))
+    };
+    let latency = |percentile| timed(&row.latency_us, percentile);
     let reason = |abort: &super::report::Abort| format!("{}={}", abort.reason, abort.attempts);
+    let by_kind = |value: &dyn Fn(&Latency) -> String| {
+        let kinds = row.kinds.iter().map(|kind| format!("{}={}", kind.kind, value(kind)));
+        kinds.collect::<Vec<String>>().join(" ")
+    };
+    let cost = |part: fn(&Costs) -> f64| text(row.costs.as_ref().map(part));
     let reasons: Vec<String> = row.aborts.iter().map(reason).collect();
     vec![
         row.index.clone(),
@@ -341,11 +360,23 @@ fn csv_record(row: &Row) -> Vec<String> {
         row.aborts.iter().map(|abort| abort.attempts).sum::<u64>().to_string(),
         text(row.index_us),
         text(row.rest_us),
-        latency.sampled.to_string(),
-        timed(latency.p50),
-        timed(latency.p99),
+        row.latency_us.sampled.to_string(),
+        latency(|of| of.p50),
+        latency(|of| of.p95),
+        latency(|of| of.p99),
         reasons.join(" "),
         text(bytes(row, 0)),
         text(bytes(row, 1)),
+        row.scanned.to_string(),
+        row.records[0].to_string(),
+        row.records[1].to_string(),
+        by_kind(&|kind| kind.transactions.to_string()),
+        by_kind(&|kind| timed(kind, |of| of.p50)),
+        by_kind(&|kind| timed(kind, |of| of.p95)),
+        by_kind(&|kind| timed(kind, |of| of.p99)),
+        cost(|costs| costs.operation_ns),
+        cost(|costs| costs.lookup_ns),
+        cost(|costs| costs.miss_ns),
+        cost(|costs| costs.beyond_ns),
     ]
 }

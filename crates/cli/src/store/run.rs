@@ -16,7 +16,7 @@ use silvics_sync::atomic::{AtomicBool, Ordering};
 use silvics_workload::Share;
 use silvics_workload::ycsb::{Inserts, Op};
 use std::ops::Range;
-use std::sync::Barrier;
+use std::sync::{Barrier, LazyLock};
 use std::time::{Duration, Instant};
 
 /// One of this many transactions is timed, not the first.
@@ -99,6 +99,7 @@ struct Meter {
 impl Meter {
     fn new() -> Self {
         timed::take();
+        LazyLock::force(&CLOCK);
         Self { start: Instant::now(), tally: Tally::default(), kinds: Vec::new() }
     }
 
@@ -122,7 +123,7 @@ impl Meter {
         let kind = &mut self.kinds[at];
         kind.transactions += 1;
         if let Some(time) = time {
-            kind.histogram.saturating_record((time.as_nanos() as u64).clamp(1, LONGEST));
+            kind.histogram.saturating_record(latency(time, *CLOCK));
         }
         self.tally.transactions += 1;
         self.tally.operations += operations;
@@ -137,6 +138,18 @@ impl Meter {
         let (start, kinds) = (self.start, self.kinds);
         Lap { tally: counted, start, end, index: timed::take(), kinds }
     }
+}
+
+/// The time that two readings of the clock measure if nothing is between them.
+static CLOCK: LazyLock<Duration> = LazyLock::new(|| {
+    let mut times: Vec<Duration> = (0..101).map(|_| Instant::now().elapsed()).collect();
+    times.sort_unstable();
+    times[times.len() / 2]
+});
+
+/// The nanoseconds of a transaction, without those of the clock.
+fn latency(measured: Duration, clock: Duration) -> u64 {
+    (measured.saturating_sub(clock).as_nanos() as u64).clamp(1, LONGEST)
 }
 
 /// A histogram of nanoseconds.
@@ -387,6 +400,16 @@ mod tests {
     use super::*;
     use silvics_workload::ycsb::Study;
     use std::collections::BTreeMap;
+
+    /// Latencies contained the two readings of the clock.
+    #[test]
+    fn latencies_are_without_the_clock() {
+        let of =
+            |measured, clock| latency(Duration::from_nanos(measured), Duration::from_nanos(clock));
+        assert_eq!([of(430, 30), of(30, 30), of(20, 30)], [400, 1, 1]);
+        assert_eq!(of(u64::MAX, 30), LONGEST);
+        assert!(*CLOCK < Duration::from_secs(1));
+    }
 
     /// A load in ascending order turned the study's trees, which do not balance themselves, into
     /// lists: it took time that grew with the square of the number of rows.
