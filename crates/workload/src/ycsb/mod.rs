@@ -61,9 +61,10 @@
 //!    insert fails, its number is used again, whereas YCSB acknowledges it and later misses the
 //!    record.
 //! 3. **Zipfian requests.** Ranks are drawn from 10^10 items, as in YCSB (commit cd1589ce,
-//!    `ScrambledZipfianGenerator`). After [`REDRAWS`] draws that name no record, the next draw is
-//!    scattered among the records present, where YCSB draws on. This happens if many more inserts
-//!    are expected than records are present.
+//!    `ScrambledZipfianGenerator`), and the hottest records are those of YCSB, unless a workload with
+//!    inserts expects several runs ([`Workload::of_runs`]). After [`REDRAWS`] draws that name no
+//!    record, the next draw is scattered among the records present, where YCSB draws on. This
+//!    happens if many more inserts are expected than records are present.
 //! 4. **Latest requests.** The oldest record can be chosen, and the distribution follows the number
 //!    of records ([`Zipf`] lists this departure).
 //! 5. **Exponential requests.** One draw from the distribution between the youngest and the oldest
