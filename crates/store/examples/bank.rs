@@ -127,7 +127,7 @@ impl Bank {
         Ok(())
     }
 
-    /// Adds up all balances at one moment.
+    /// Adds up all balances in one transaction.
     fn total(&self) -> Result<i64, Error> {
         self.store.transact(|tx| {
             let rows = tx.scan(&self.by_id, ..).rows()?;

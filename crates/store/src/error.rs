@@ -9,7 +9,7 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// Another transaction is in the way, so this one cannot go on. All further calls on it fail
+    /// This transaction conflicts with another one, and cannot go on. All further calls on it fail
     /// in the same way, and its changes are undone. [`Store::transact`](crate::Store::transact)
     /// runs it again.
     Aborted(Conflict),

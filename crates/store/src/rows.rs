@@ -414,7 +414,7 @@ impl<R: RowLayout> RowRef<R> {
     /// Copies the columns. Other threads may write meanwhile: the caller has a lock, or validates.
     #[inline(always)]
     pub fn copy_to(&self, to: &mut [u64]) {
-        const STEP: usize = 4; // so many words without a look at the length
+        const STEP: usize = 4; // words that are copied without a look at the length
         let (mut to, mut from) = (to.chunks_exact_mut(STEP), self.columns().chunks_exact(STEP));
         for (to, from) in to.by_ref().zip(from.by_ref()) {
             for (to, from) in to.iter_mut().zip(from) {

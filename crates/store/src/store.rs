@@ -247,12 +247,12 @@ impl<P: Policy> Store<P> {
         Tx::new(Inner { store: core, guard, work, ts, doomed: None, starved: false, repairs })
     }
 
-    /// Runs `body` in a transaction and commits it. If another transaction is in the way, it runs
-    /// `body` again, after a pause that grows. If an allocation fails, it runs `body` once more,
-    /// after it has freed what earlier transactions have deleted. So `body` may be called several
-    /// times, and only the last call has effects on the database. Under the optimistic policy, a
-    /// call may see rows of different moments; then it is not committed, and an error that it
-    /// returns is not passed on.
+    /// Runs `body` in a transaction and commits it. If it conflicts with another transaction, it
+    /// runs `body` again, after a pause. Pauses grow for the first few attempts. If an allocation
+    /// fails, it runs `body` once more, after it has freed what earlier transactions have deleted.
+    /// So `body` may be called several times, and only the last call has effects on the database.
+    /// Under the optimistic policy, a call may see rows of different moments; then it is not
+    /// committed, and an error that it returns is not passed on.
     ///
     /// Do not call this inside of `body`: if the inner transaction needs a row that the outer one
     /// holds, it waits for ever.

@@ -7,8 +7,9 @@
 //!    transaction that asks twice counts twice.
 //! 2. One transaction holds it *exclusive*: `writer` is set and `readers` is 0.
 //! 3. `ts` is the smallest timestamp among the transactions that have held the lock since it was
-//!    last free. So it is at most the timestamp of each holder. If nobody holds the lock, it has no
-//!    meaning.
+//!    last free. So it is at most the timestamp of each holder: a transaction that takes it for
+//!    that of a holder waits for less, and never for an older one. If nobody holds the lock, it has
+//!    no meaning.
 //! 4. `absent` says that the row is deleted, or not yet committed. Only a holder of the exclusive
 //!    lock changes it. An absent row that nobody holds is never locked again.
 //! 5. A transaction that alone holds the lock shared can make it exclusive.

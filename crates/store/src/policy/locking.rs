@@ -31,9 +31,9 @@
 //!   places looks at the first entry, which may be that of a third transaction. If the third one
 //!   holds its row still, this is a conflict. If it has given the entry up and released the row, it
 //!   has counted that in between (`removals`), and the one that places looks again.
-//! * P4: an entry leaves an index only while its row is held exclusive, besides an entry whose
-//!   removal was postponed, which `next` skips. So the row behind a range stays while its lock is
-//!   held.
+//! * P4: an entry leaves an index only while its row is held exclusive. The exception is an entry
+//!   whose removal was postponed. `next` skips it, so a scan never takes its row for the one behind
+//!   the range. So the row behind a range has its entry as long as the scan holds its lock.
 //! * P5: a transaction waits only for younger ones. So no cycle of waits exists.
 //!
 //! # Memory ordering

@@ -52,10 +52,10 @@ use write::Fail;
 /// Rows that a transaction returns are copies, valid until it ends. It sees its own writes.
 ///
 /// # Errors
-/// Each method can fail with [`Error::Aborted`]: another transaction is in the way. Then all later
-/// calls and the commit fail, too. [`Store::transact`](crate::Store::transact) handles this. Any
-/// other error but [`Error::Unwound`] leaves the transaction as it was before the call, and it can
-/// go on.
+/// Each method can fail with [`Error::Aborted`], if it conflicts with another transaction. Then all
+/// later calls and the commit fail, too. [`Store::transact`](crate::Store::transact) handles this.
+/// Any other error but [`Error::Unwound`] leaves the transaction as it was before the call, and it
+/// can go on.
 ///
 /// # Memory
 /// A transaction keeps copies of the rows and keys that it reads and writes until it ends.

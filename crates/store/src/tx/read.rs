@@ -14,6 +14,9 @@ use std::ptr::NonNull;
 /// absent.
 const TRIES: usize = 8;
 
+/// The words of a row whose lines the processor asks for at once.
+const SHORT: usize = 16;
+
 /// A row that a lookup has found.
 pub(crate) struct Found<P: Policy> {
     pub row: RowRef<P::Rows>,
@@ -100,6 +103,10 @@ impl<P: Policy> Inner<'_, P> {
         let words = typed.core.words;
         match typed.index.get(key, &self.guard) {
             Some(word) => {
+                // The copy of a longer row would ask for its lines one after the other.
+                if words > SHORT {
+                    Self::prefetch(word, words);
+                }
                 match self.open(&typed.core, I::Form::erase(key), word, words, to_write)? {
                     Opened::Row(found) => Ok(Some(found)),
                     _ => self.find_again(typed_erased(typed), I::Form::erase(key), to_write),

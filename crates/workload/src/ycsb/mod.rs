@@ -61,7 +61,7 @@
 //!    insert fails, its number is used again, whereas YCSB acknowledges it and later misses the
 //!    record.
 //! 3. **Zipfian requests.** Ranks are drawn from 10^10 items, as in YCSB (commit cd1589ce,
-//!    `ScrambledZipfianGenerator`), and the hottest records are those of YCSB, unless a workload with
+//!    `ScrambledZipfianGenerator`). The hottest records are those of YCSB, unless a workload with
 //!    inserts expects several runs ([`Workload::of_runs`]). After [`REDRAWS`] draws that name no
 //!    record, the next draw is scattered among the records present, where YCSB draws on. This
 //!    happens if many more inserts are expected than records are present.
