@@ -1,7 +1,7 @@
 //! The placement of objects under the model: each has an allocation that is not reused in a
 //! schedule.
 
-use silvics_pool::{AllocError, BytesAlloc, Config, Placement, PoolStats, SlotAlloc};
+use silvics_pool::{AllocError, BytesAlloc, Config, Heap, Placement, PoolStats, SlotAlloc};
 use silvics_sync::model::freed;
 use std::alloc::Layout;
 use std::cell::RefCell;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// A placement that uses the global allocator. Freed objects are poisoned and kept until the
+/// A placement and a heap over the global allocator. Freed objects are poisoned and kept until the
 /// schedule ends. So a later access is found ([`freed`]), as are a second free and a leak.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Model;
@@ -20,6 +20,17 @@ unsafe impl Placement for Model {
     const RELEASES_WHOLE: bool = false;
     type Slots<T: Send + 'static> = ModelSlots<T>;
     type Bytes = ModelBytes;
+}
+
+// SAFETY: the memory comes from the global allocator, with the requested layout. `free` panics only
+// if its caller breaks the contract.
+unsafe impl Heap for Model {
+    fn alloc(&self, kind: &'static str, layout: Layout) -> Option<NonNull<u8>> {
+        alloc(layout, kind).ok()
+    }
+    unsafe fn free(&self, _kind: &'static str, object: NonNull<u8>, layout: Layout) {
+        free(object, layout);
+    }
 }
 
 /// The value of each byte of fresh memory: no plausible pointer, count or key.
@@ -210,6 +221,17 @@ mod tests {
         // SAFETY: allocated above.
         unsafe { slots.free(object) };
         assert!(live().is_empty());
+    }
+
+    #[test]
+    fn the_heap_keeps_objects_like_the_placement() {
+        reset();
+        let (heap, layout): (&dyn Heap, _) = (&Model, Layout::new::<u64>());
+        let object = heap.alloc("row", layout).unwrap();
+        assert_eq!(live(), [format!("row at {:#x}", object.as_ptr().addr())]);
+        // SAFETY: allocated above.
+        unsafe { heap.free("row", object, layout) };
+        assert!(live().is_empty() && freed::contains(object.as_ptr().addr()));
     }
 
     #[test]
