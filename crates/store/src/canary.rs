@@ -25,8 +25,8 @@ pub enum Canary {
     MissedKeyUnlocked,
     /// A transaction that is aborted leaves the entries that it has placed.
     EntryLeft,
-    /// A row takes over an entry that another transaction has placed and may remove. `crowd.rs`
-    /// finds it.
+    /// A row takes over an entry that another transaction has placed and may remove. `crowd.rs` and
+    /// `schedules.rs` find it.
     EntryStolen,
     /// A transaction does not look whether the rows of a range that it has scanned still have their
     /// keys.
