@@ -150,6 +150,15 @@
 //! | `uuid` | no | keys of type `uuid::Uuid` |
 //! | `rayon` | no | `par_iter` and `par_range` of [`Map::pin_owned`]; maps and sets `collect` parallel iterators |
 
+#![cfg_attr(
+    silvics_shuttle,
+    allow(
+        clippy::absurd_extreme_comparisons,
+        clippy::modulo_one,
+        reason = "the model's sizes are so small that some comparisons are constant"
+    )
+)]
+
 mod adaptation;
 pub mod art;
 mod batch;

@@ -71,81 +71,103 @@ fn only(list: &'static [Scenario], name: &str) -> &'static [Scenario] {
     &list[at..=at]
 }
 
+fn catch_in_art(canary: Canary) -> Option<Found> {
+    match canary {
+        Canary::ShrinkForgotten => hunt::<ArtTree<[u8], Model>>(&[NODES], points, SCHEDULES, None),
+        _ if MOVES.contains(&canary) => catch_moving(),
+        _ if POPS.contains(&canary) || canary == Canary::EndNotValidated => {
+            hunt::<ArtTree<u64, Model>>(&[ENDS], ends, SCHEDULES, None)
+        }
+        _ => hunt::<ArtTree<u64, Model>>(&[NODES, COMMON], scans, SCHEDULES, None),
+    }
+}
+
+fn catch_in_blocks(canary: Canary) -> Option<Found> {
+    match canary {
+        _ if BLOCK_END_CANARIES.contains(&canary) => {
+            hunt::<BlockTree<u64, Model>>(&[BLOCK_ENDS, ENDS], ends, SCHEDULES, None)
+        }
+        Canary::BesideAnything => {
+            let lists = &[only(BLOCKS, "beside-the-root")];
+            hunt::<BlockTree<u64, Model>>(lists, scans, SCHEDULES, None)
+        }
+        Canary::PutBackTrusted => {
+            let lists = &[only(COMMON, "update-beside-removal")];
+            hunt::<BlockTree<u64, Model>>(lists, scans, SCHEDULES, None)
+        }
+        Canary::PrefixIgnored => {
+            let lists = &[BLOCKS, COMMON];
+            hunt::<BlockTree<Prefixed<'static>, Model>>(lists, scans, SCHEDULES, None)
+        }
+        Canary::GapForgotten => {
+            hunt::<BlockTree<[u8], Model>>(&[BLOCKS, COMMON], scans, SCHEDULES, None)
+        }
+        _ => hunt::<BlockTree<u64, Model>>(&[BLOCKS, COMMON], scans, SCHEDULES, None),
+    }
+}
+
+fn catch_in_ca_tree(canary: Canary) -> Option<Found> {
+    match canary {
+        Canary::OldBoundTrusted => {
+            let lists = &[only(ADAPTING, "walk-on-an-old-way")];
+            hunt::<CaTree<u64, Model, Restless>>(lists, scans, SCHEDULES, None)
+        }
+        Canary::ReadersNotAwaited => {
+            hunt::<CaTree<u64, Model, AvlRestless>>(&[ADAPTING, COMMON], scans, SCHEDULES, None)
+        }
+        _ if RANGE_CANARIES.contains(&canary) => {
+            let lists = &[ADAPTING_RANGES, ADAPTING_UPDATES];
+            hunt::<CaTree<u64, Model, Restless>>(lists, updates, SCHEDULES, None)
+        }
+        Canary::ObjectNotRetired => {
+            let lists = &[COMMON, ADAPTING];
+            hunt::<CaTree<[u8], Model, Restless>>(lists, scans, SCHEDULES, None)
+        }
+        Canary::RouteNotLocked => {
+            let lists = &[only(ADAPTING, "nested-joins")];
+            hunt::<CaTree<u64, Model, Restless>>(lists, scans, 4 * SCHEDULES, None)
+        }
+        _ => {
+            let lists = &[ADAPTING, COMMON];
+            hunt::<CaTree<u64, Model, Restless>>(lists, scans, SCHEDULES, None)
+        }
+    }
+}
+
+fn catch_in_lfca_tree(canary: Canary) -> Option<Found> {
+    match canary {
+        Canary::SnapshotNotValidated => {
+            let lists = &[only(ADAPTING_ENDS, "passes-an-empty-one")];
+            hunt::<LfcaTree<u64, Model, Restless>>(lists, ends, 4 * SCHEDULES, None)
+        }
+        Canary::PopsBehindEmpty => {
+            let lists = &[only(ADAPTING_ENDS, "pops-behind-an-empty-one")];
+            hunt::<LfcaTree<u64, Model, Restless>>(lists, ends, 4 * SCHEDULES, None)
+        }
+        Canary::StaleBoundTrusted => {
+            let lists = &[only(ADAPTING, "walk-on-an-old-way")];
+            hunt::<LfcaTree<u64, Model, Restless>>(lists, scans, SCHEDULES, None)
+        }
+        _ if HELD_KEY_CANARIES.contains(&canary) => {
+            let lists = &[HELD_KEYS, COMMON];
+            hunt::<OrdMapped<u128, Model, Restless>>(lists, points, SCHEDULES, None)
+        }
+        _ => {
+            let lists = &[JOINS, ADAPTING, COMMON];
+            hunt::<LfcaTree<u64, Model, Restless>>(lists, scans, SCHEDULES, None)
+        }
+    }
+}
+
 fn catch(canary: Canary) -> Option<Found> {
     if matches!(canary, Canary::ScanTakesFrozenForGone | Canary::ScanForgetsItsPlace) {
         return hunt::<NatarajanTree<Model>>(&[PROMOTIONS, SCANS], scans, SCHEDULES, None);
     }
     match canary.index() {
-        "art" if canary == Canary::ShrinkForgotten => {
-            hunt::<ArtTree<[u8], Model>>(&[NODES], points, SCHEDULES, None)
-        }
-        "art" if MOVES.contains(&canary) => catch_moving(),
-        "art" if POPS.contains(&canary) || canary == Canary::EndNotValidated => {
-            hunt::<ArtTree<u64, Model>>(&[ENDS], ends, SCHEDULES, None)
-        }
-        "art" => hunt::<ArtTree<u64, Model>>(&[NODES, COMMON], scans, SCHEDULES, None),
-        "blocks" if BLOCK_END_CANARIES.contains(&canary) => {
-            hunt::<BlockTree<u64, Model>>(&[BLOCK_ENDS, ENDS], ends, SCHEDULES, None)
-        }
-        "blocks" if canary == Canary::BesideAnything => {
-            let lists = &[only(BLOCKS, "beside-the-root")];
-            hunt::<BlockTree<u64, Model>>(lists, scans, SCHEDULES, None)
-        }
-        "blocks" if canary == Canary::PutBackTrusted => {
-            let lists = &[only(COMMON, "update-beside-removal")];
-            hunt::<BlockTree<u64, Model>>(lists, scans, SCHEDULES, None)
-        }
-        "blocks" if canary == Canary::PrefixIgnored => {
-            let lists = &[BLOCKS, COMMON];
-            hunt::<BlockTree<Prefixed<'static>, Model>>(lists, scans, SCHEDULES, None)
-        }
-        "blocks" if canary == Canary::GapForgotten => {
-            hunt::<BlockTree<[u8], Model>>(&[BLOCKS, COMMON], scans, SCHEDULES, None)
-        }
-        "blocks" => hunt::<BlockTree<u64, Model>>(&[BLOCKS, COMMON], scans, SCHEDULES, None),
-        "ca-tree" if canary == Canary::OldBoundTrusted => {
-            let lists = &[only(ADAPTING, "walk-on-an-old-way")];
-            hunt::<CaTree<u64, Model, Restless>>(lists, scans, SCHEDULES, None)
-        }
-        "ca-tree" if canary == Canary::ReadersNotAwaited => {
-            hunt::<CaTree<u64, Model, AvlRestless>>(&[ADAPTING, COMMON], scans, SCHEDULES, None)
-        }
-        "ca-tree" if RANGE_CANARIES.contains(&canary) => {
-            let lists = &[ADAPTING_RANGES, ADAPTING_UPDATES];
-            hunt::<CaTree<u64, Model, Restless>>(lists, updates, SCHEDULES, None)
-        }
-        "ca-tree" if canary == Canary::ObjectNotRetired => {
-            let lists = &[COMMON, ADAPTING];
-            hunt::<CaTree<[u8], Model, Restless>>(lists, scans, SCHEDULES, None)
-        }
-        "ca-tree" if canary == Canary::RouteNotLocked => {
-            let lists = &[only(ADAPTING, "nested-joins")];
-            hunt::<CaTree<u64, Model, Restless>>(lists, scans, 4 * SCHEDULES, None)
-        }
-        "ca-tree" => {
-            let lists = &[ADAPTING, COMMON];
-            hunt::<CaTree<u64, Model, Restless>>(lists, scans, SCHEDULES, None)
-        }
-        "lfca-tree" if canary == Canary::SnapshotNotValidated => {
-            let lists = &[only(ADAPTING_ENDS, "passes-an-empty-one")];
-            hunt::<LfcaTree<u64, Model, Restless>>(lists, ends, 4 * SCHEDULES, None)
-        }
-        "lfca-tree" if canary == Canary::PopsBehindEmpty => {
-            let lists = &[only(ADAPTING_ENDS, "pops-behind-an-empty-one")];
-            hunt::<LfcaTree<u64, Model, Restless>>(lists, ends, 4 * SCHEDULES, None)
-        }
-        "lfca-tree" if canary == Canary::StaleBoundTrusted => {
-            let lists = &[only(ADAPTING, "walk-on-an-old-way")];
-            hunt::<LfcaTree<u64, Model, Restless>>(lists, scans, SCHEDULES, None)
-        }
-        "lfca-tree" if HELD_KEY_CANARIES.contains(&canary) => {
-            let lists = &[HELD_KEYS, COMMON];
-            hunt::<OrdMapped<u128, Model, Restless>>(lists, points, SCHEDULES, None)
-        }
-        "lfca-tree" => {
-            let lists = &[JOINS, ADAPTING, COMMON];
-            hunt::<LfcaTree<u64, Model, Restless>>(lists, scans, SCHEDULES, None)
-        }
+        "art" => catch_in_art(canary),
+        "blocks" => catch_in_blocks(canary),
+        "ca-tree" => catch_in_ca_tree(canary),
+        "lfca-tree" => catch_in_lfca_tree(canary),
         "words" if WORD_END_CANARIES.contains(&canary) => {
             hunt::<WordTree<u64, Model>>(&[WORD_ENDS, ENDS], ends, SCHEDULES, None)
         }

@@ -263,9 +263,13 @@ fn lfca_tree() {
 #[test]
 fn programs() {
     #[cfg(feature = "lpm")]
-    scenarios::LPM.iter().for_each(|program| explore_program("lpm", *program, SCHEDULES));
+    for program in scenarios::LPM {
+        explore_program("lpm", *program, SCHEDULES);
+    }
     for (index, programs) in [("counts", COUNTS), ("versions", VERSIONS), ("multi", MULTI)] {
-        programs.iter().for_each(|program| explore_program(index, *program, SCHEDULES));
+        for program in programs {
+            explore_program(index, *program, SCHEDULES);
+        }
     }
 }
 
