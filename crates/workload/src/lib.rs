@@ -13,6 +13,7 @@
 //! * [`keyfile`]: keys from a file of lines or in the SOSD format.
 //! * [`ycsb`]: YCSB's core workloads, read from its property files, and the YCSB of the ATC'18
 //!   study. It has records and distributions of its own.
+//! * [`tpcc`]: the inputs of the transactions of TPC-C.
 //!
 //! # Guarantees
 //! The operations depend only on the seed, never on the number of contenders or on the machine. A
@@ -44,6 +45,7 @@
 //! ```
 
 pub mod keyfile;
+pub mod tpcc;
 pub mod ycsb;
 
 mod bijection;

@@ -1,0 +1,96 @@
+//! TPC-C: the inputs of its transactions.
+//!
+//! # Source
+//! TPC Benchmark C, Standard Specification, revision 5.11 (clauses are those of this text); the
+//! half mix is that of Arbel-Raviv, Brown and Morrison (USENIX ATC 2018) in DBx1000.
+//!
+//! ```
+//! use silvics_workload::Share;
+//! use silvics_workload::tpcc::{Mix, Scale, Transaction};
+//!
+//! // Two warehouses, and a thread that is the terminal of the first one.
+//! let scale = Scale::new(2)?;
+//! let share = Share { thread: 0, threads: 2 };
+//! let mut terminal = scale.terminal(Mix::Standard, 42, share);
+//! let orders = (0..100).filter(|_| matches!(terminal.draw(), Transaction::NewOrder(_))).count();
+//! assert_eq!(orders, 45);
+//! # Ok::<(), silvics_workload::tpcc::ScaleError>(())
+//! ```
+//!
+//! # Guarantees
+//! The inputs of a thread depend only on the scale, the mix, the seed and the thread's
+//! [`Share`](crate::Share).
+//!
+//! # Departures from the specification
+//! 1. Terminals neither think nor type (clause 5.2.5), so a thread is a terminal whose next
+//!    transaction begins when the last one ends. There may be fewer terminals than ten for each
+//!    warehouse.
+//! 2. A terminal draws another district for each stock-level transaction. The specification gives
+//!    each terminal one (clause 2.8.1.1), and has one for each district.
+//! 3. The deck of the standard mix has 100 cards. Clause 5.2.4.2 has a deck of 23, with 43.5 % of
+//!    payments and as many new orders.
+
+mod draws;
+mod inputs;
+mod terminal;
+
+pub use draws::{Constants, LastName};
+pub use inputs::{
+    Customer, Delivery, Line, NewOrder, OrderStatus, Payment, StockLevel, Transaction,
+};
+pub use terminal::{Mix, Terminal};
+
+use std::fmt;
+
+/// The items that are sold, and the kinds of goods in the stock of each warehouse.
+pub const ITEMS: u32 = 100_000;
+/// The districts of a warehouse.
+pub const DISTRICTS: u8 = 10;
+/// The customers of a district.
+pub const CUSTOMERS: u32 = 3000;
+/// The most lines of an order.
+pub const LINES: usize = 15;
+/// The most warehouses.
+pub const WAREHOUSES_MAX: u32 = 10_000;
+
+/// The size of the database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scale {
+    warehouses: u32,
+}
+
+/// The reason why there is no such scale: the number of warehouses is 0 or above
+/// [`WAREHOUSES_MAX`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScaleError(u32);
+
+impl fmt::Display for ScaleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "a database of TPC-C cannot have {} warehouses: choose from 1 to {WAREHOUSES_MAX}",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for ScaleError {}
+
+impl Scale {
+    /// A database with this number of warehouses.
+    pub fn new(warehouses: u32) -> Result<Self, ScaleError> {
+        if (1..=WAREHOUSES_MAX).contains(&warehouses) {
+            Ok(Self { warehouses })
+        } else {
+            Err(ScaleError(warehouses))
+        }
+    }
+
+    /// The number of warehouses, whose numbers begin with 1.
+    pub fn warehouses(self) -> u32 {
+        self.warehouses
+    }
+}
+
+#[cfg(test)]
+mod tests;
