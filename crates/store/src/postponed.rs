@@ -217,8 +217,10 @@ impl<P: Policy> StoreCore<P> {
         let mut entries = self.postponed.entries.lock();
         entries.retain(|entry| {
             let is_settled = entry.settle(guard);
-            // SAFETY: T1.
-            P::withdrawn(unsafe { entry.index.get() }.core());
+            if is_settled {
+                // SAFETY: T1.
+                P::withdrawn(unsafe { entry.index.get() }.core());
+            }
             !is_settled
         });
         let mut rows = self.postponed.rows.lock();

@@ -414,6 +414,7 @@ impl<R: RowLayout> RowRef<R> {
     /// Copies the columns. Other threads may write meanwhile: the caller has a lock, or validates.
     #[inline(always)]
     pub fn copy_to(&self, to: &mut [u64]) {
+        debug_assert_eq!(to.len(), self.words);
         const STEP: usize = 4; // words that are copied without a look at the length
         let (mut to, mut from) = (to.chunks_exact_mut(STEP), self.columns().chunks_exact(STEP));
         for (to, from) in to.by_ref().zip(from.by_ref()) {
@@ -440,7 +441,9 @@ impl<R: RowLayout> RowRef<R> {
     #[inline(always)]
     pub fn prefetch(&self) {
         let start = self.address.0.as_ptr();
-        for line in (0..self.words * 8 + 8).step_by(64).take(LINES) {
+        // The columns of a row of several objects are elsewhere.
+        let lines = if R::KINDS.len() == 1 { LINES } else { 1 };
+        for line in (0..self.words * 8 + 8).step_by(64).take(lines) {
             silvics_sync::prefetch(start.wrapping_add(line));
         }
     }

@@ -174,8 +174,9 @@ pub trait Policy: private::Sealed + Sized + Send + Sync + 'static {
     #[doc(hidden)]
     fn prepare(inner: &mut Inner<'_, Self>) -> Result<(), Conflict>;
 
-    /// Called after an entry was removed that no commit has confirmed, or whose removal was
-    /// postponed, and before its row is released.
+    /// Called after an entry that no commit has confirmed was removed, or put on the list of
+    /// postponed removals, and before its row is released. Called as well after an entry of that
+    /// list was removed.
     #[doc(hidden)]
     fn withdrawn(index: &IndexCore);
 

@@ -28,9 +28,9 @@ const AHEAD: usize = 64;
 /// A scan, made by [`Tx::scan`] or [`Tx::find_all`].
 ///
 /// The transaction commits only if no other transaction has changed, inserted or deleted a row of
-/// the part that was scanned. Own writes are visible, with one exception: entries that the
-/// transaction makes during the scan are left out. So a row that gets another key from the closure
-/// of [`for_each`](Self::for_each) is not visited again.
+/// the part that was scanned. Own writes from before the scan are visible. Those that the closure
+/// of [`for_each`](Self::for_each) makes may be visible or not, and a row that gets a key from it
+/// is left out at this key, unless the row was committed with it.
 #[must_use = "a scan does nothing until its rows are requested"]
 pub struct Scan<'t, 's, P: Policy> {
     pub(super) tx: &'t Tx<'s, P>,

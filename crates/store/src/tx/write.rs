@@ -466,6 +466,10 @@ impl<P: Policy> Inner<'_, P> {
             if !self.try_remove(index, key, row) {
                 // SAFETY: the arena is cleared after the transaction.
                 self.store.postpone(index, unsafe { key.get() }, row, None);
+                // Counted again: who has met the entry since the last count looks again, and finds
+                // it on the list.
+                // SAFETY: T1.
+                P::withdrawn(unsafe { index.get() }.core());
             }
         }
     }
