@@ -6,6 +6,7 @@ use super::cycle;
 use super::depend::Dependencies;
 use super::flaw::Flaw;
 use super::graph::{Graph, Moments};
+use super::groups;
 use super::history::{End, History};
 use super::lives::Lives;
 use super::own::Walk;
@@ -54,8 +55,9 @@ fn checked(history: &History) -> Result<Verdict, Flaw> {
             walk.transaction(at as u32)?;
         }
     }
-    let Walk { observed, effects, .. } = walk;
+    let Walk { mut observed, scanned, effects, .. } = walk;
     let lives = Lives::of(&mut table, &effects, &observed)?;
+    groups::missed(&table, &scanned, &mut observed);
     let Dependencies { mut edges, mut choices, .. } = Dependencies::of(&table, &lives, &observed)?;
     let moments = Moments::of(history, &mut edges);
     let cycle = |graph: &Graph<'_>| {

@@ -165,7 +165,7 @@ impl<'t, 'h> Dependencies<'t, 'h> {
             at != NONE && holds(self.table.transaction(at))
         };
         if is(version.next, &|next| next.end < start) || is(version.writer, &|of| of.start > end) {
-            return Ok(()); // real time says it already
+            return Ok(()); // real time says it
         }
         let timed = version.writer != NONE && version.next != NONE;
         let gone = Edge { from: version.next, to: by, why: Why::FoundGone(at), timed };

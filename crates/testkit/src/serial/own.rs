@@ -2,8 +2,9 @@
 
 use super::anomaly::Kind;
 use super::flaw::Flaw;
+use super::groups::Scanned;
 use super::history::{By, Direction, Entry, Operation, Range};
-use super::table::{Fate, NONE, Table, Version};
+use super::table::{Fate, NONE, Table};
 
 /// A fact that a transaction observed about the writes of others.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +44,8 @@ pub(super) struct Walk<'t, 'h> {
     /// The keys that it could not insert before its own writes of them.
     present: Vec<u64>,
     pub(super) observed: Vec<Observed>,
+    /// The scans by group.
+    pub(super) scanned: Vec<Scanned>,
     pub(super) effects: Vec<Effect>,
 }
 
@@ -64,6 +67,7 @@ impl<'t, 'h> Walk<'t, 'h> {
             written: Vec::new(),
             present: Vec::new(),
             observed: Vec::with_capacity(transactions * 8),
+            scanned: Vec::new(),
             effects: Vec::with_capacity(transactions * 2),
         }
     }
@@ -183,22 +187,13 @@ impl<'t, 'h> Walk<'t, 'h> {
                 let why = format!("T1 wrote key {key} = {value} and then did not find {value}");
                 self.flaw(Kind::Internal, key, &[], why)
             }
-            _ => {
-                self.without(at);
+            Some(_) => Ok(()), // it has replaced the value, or has not written it yet
+            None => {
+                if version.fate == Fate::Final && version.writer != self.by {
+                    self.observed.push(Observed { by: self.by, fact: Fact::Missed(at) });
+                }
                 Ok(())
             }
-        }
-    }
-
-    /// Notes that the index has no entry with this version, which is not the transaction's own.
-    fn without(&mut self, at: u32) {
-        let version = self.table.version(at);
-        // It has replaced the version, or writes it later, if the key is one of its own.
-        if version.fate == Fate::Final
-            && version.writer != self.by
-            && self.own(version.key).is_none()
-        {
-            self.observed.push(Observed { by: self.by, fact: Fact::Missed(at) });
         }
     }
 
@@ -265,15 +260,11 @@ impl<'t, 'h> Walk<'t, 'h> {
                 }
             }
             By::Group => {
-                // The keys that it found: these have no other values.
-                let mut found: Vec<u64> = entries.iter().map(|of| of.0).collect();
-                found.sort_unstable();
-                for at in self.table.in_groups(from.0, to.0) {
-                    let &Version { key, value, .. } = self.table.version(at);
-                    if covers((key, value)) && found.binary_search(&key).is_err() {
-                        self.without(at);
-                    }
-                }
+                let written = self.written.iter().map(|own| own.key);
+                let mut known: Vec<u64> = entries.iter().map(|of| of.0).chain(written).collect();
+                known.sort_unstable();
+                let (by, range, covered) = (self.by, *range, (from, to));
+                self.scanned.push(Scanned { by, range, covered, known });
             }
         }
         Ok(())

@@ -13,7 +13,7 @@
 //! | write several keys | reads between the writes |
 //! | delete, insert, or move a value's place | indexes out of step, lost insertions |
 //! | find values seen earlier | indexes out of step |
-//! | scan groups of values, or write between two such scans | entries moved within a scan, indexes out of step |
+//! | scan groups of values, before and after a write | indexes out of step, rows that a scan missed |
 //! | anything | all of these together |
 //!
 //! Some attempts abort voluntarily after writes. Now and then a thread pauses between two

@@ -1,6 +1,6 @@
 //! All values of a history, and the versions of keys that they name.
 
-use super::history::{End, Entry, GROUPS, History, Operation, Transaction, group};
+use super::history::{End, Entry, History, Operation, Transaction};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// No transaction, or no version.
@@ -52,8 +52,6 @@ pub(super) struct Table<'h> {
     /// All keys that were present at some time, in order.
     pub(super) keys: Vec<u64>,
     named: FxHashMap<u64, u32>,
-    /// The versions by the groups of their values.
-    groups: [Vec<u32>; GROUPS as usize],
 }
 
 impl<'h> Table<'h> {
@@ -65,7 +63,6 @@ impl<'h> Table<'h> {
             versions: Vec::with_capacity(size),
             keys: Vec::new(),
             named: FxHashMap::with_capacity_and_hasher(size, rustc_hash::FxBuildHasher),
-            groups: <_>::default(),
         };
         let mut keys = FxHashSet::default();
         for &entry in &history.initial {
@@ -104,7 +101,6 @@ impl<'h> Table<'h> {
         let version =
             Version { key, value, writer, fate, next, follower, starts, min_end, max_start };
         self.versions.push(version);
-        self.groups[group(value) as usize].push(at);
         Ok(at)
     }
 
@@ -136,13 +132,6 @@ impl<'h> Table<'h> {
     /// The version that a value names.
     pub(super) fn named(&self, value: u64) -> Option<u32> {
         self.named.get(&value).copied()
-    }
-
-    /// The versions whose values are in the groups `from` to `to`.
-    pub(super) fn in_groups(&self, from: u64, to: u64) -> impl Iterator<Item = u32> + use<'_> {
-        let end = to.saturating_add(1).min(GROUPS);
-        let groups = &self.groups[from.min(end) as usize..end as usize];
-        groups.iter().flatten().copied()
     }
 
     pub(super) fn version(&self, at: u32) -> &Version {
