@@ -4,6 +4,7 @@
 
 mod support;
 
+use silvics::AllocError;
 use silvics::key::{AsKey, Encoder};
 use silvics_store::index::Named;
 use silvics_store::{
@@ -373,6 +374,22 @@ fn a_scan_does_not_meet_rows_again<P: Policy>() {
     tx.commit().unwrap();
 }
 
+/// A key that was longer than its index takes counted as a lack of memory, so the transaction ran
+/// again.
+fn a_key_that_is_too_long_is_tried_once<P: Policy>() {
+    let store = Store::<P>::new().unwrap();
+    let schema = Schema::new("t").column("long", Type::Bytes(60_000)).primary(["long"; 8]);
+    let table = store.create_table(schema.index(IndexSpec::multi("twice", ["long"; 8]))).unwrap();
+    let long = table.column::<[u8]>("long").unwrap();
+    let (value, mut calls) = (vec![7; 60_000], 0);
+    let done = store.transact(|tx| {
+        calls += 1;
+        tx.insert(&table, |row| row.set(long, &value))
+    });
+    assert!(matches!(done, Err(Error::Alloc(AllocError::KeyLength { .. }))), "{done:?}");
+    assert_eq!((calls, table.len()), (1, 0));
+}
+
 macro_rules! policies {
     ($($test:ident)*) => {$(
         mod $test {
@@ -395,7 +412,9 @@ macro_rules! policies {
 
 policies! {
     one_key_twice a_deleted_row_gets_a_key a_gap_outlives_its_row
-    a_scan_does_not_meet_rows_again an_absence_outlives_an_own_entry an_absent_key_of_an_own_row_is_protected a_row_that_moves_within_a_scan_is_not_lost
+    a_scan_does_not_meet_rows_again an_absence_outlives_an_own_entry
+    an_absent_key_of_an_own_row_is_protected a_row_that_moves_within_a_scan_is_not_lost
     a_large_transaction_meets_its_own_rows an_entry_of_another_transaction_is_taken_over
     scans_see_keys_that_are_taken_over keys_cannot_use_the_transaction one_row_is_read_often
+    a_key_that_is_too_long_is_tried_once
 }

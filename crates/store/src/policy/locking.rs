@@ -42,9 +42,9 @@
 //!
 //! | access | ordering | reason |
 //! |---|---|---|
-//! | add, after an entry was removed that no commit has confirmed | Release | who reads the new count before a walk does not meet the entry |
-//! | load before the walk | Acquire | a walk that meets the entry comes after a load of the old count |
-//! | load after the lock was seen free | Relaxed | the lock, or the list of postponed entries, was acquired from the transaction that has counted |
+//! | add, when an own entry is gone | Release | a walk that follows a load of it does not meet the entry |
+//! | load before the walk | Acquire | if the walk meets the entry, the count was the old one |
+//! | load after it | Relaxed | a transaction that sees the lock free acquired it after the addition |
 
 use super::held::{Locks, Mode};
 use super::{Policy, Scanned, Seen, Stop, private};

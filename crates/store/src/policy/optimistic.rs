@@ -9,6 +9,7 @@
 //! ```text
 //! read(row):   word = row.word, unlocked; copy the columns; row.word is still word; remember both
 //! insert(key): make a row, locked and absent, and place it in the indexes
+//! take back(key): remove an own entry; from now on the key counts as one that was absent
 //! commit:      lock each row that is written: exchange the word that was read for the same, locked
 //!              fence
 //!              validate: each row that was read has its word, and is locked by nobody else;
@@ -42,10 +43,11 @@
 //! * A key that T missed is absent at p(T). If another transaction U inserts it and p(U) < p(T),
 //!   then the entry was placed before p(U) (O3). So T's validation finds it: its row is locked by
 //!   U, or committed. Both abort T. If U places the entry later, p(U) > p(T).
-//! * Suppose that V deletes the row of this key, and that T does not find the entry any more. V
-//!   counts the removal before it removes the entry. If T's first load of the count comes before
-//!   that, T's second load finds another count. Otherwise the load synchronizes with the addition:
-//!   T validates under all locks of V, and V has validated under those of T, so T comes after V.
+//! * Suppose that V deletes the row of this key, and that T does not find the entry any more. V has
+//!   been validated, and cannot fail any more. It adds to the count of removals before it removes
+//!   the entry. If T loads the count for the first time before this addition, T's second load finds
+//!   another count, and T is aborted. Otherwise T's first load synchronizes with the addition, so T
+//!   sees all locks of V when it validates, and comes after V.
 //! * The same holds for ranges, because a scan visits each entry that is there all the time.
 //!
 //! # Memory ordering
