@@ -38,6 +38,26 @@ pub fn parse<T: FromStr<Err: fmt::Display>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error: T::Err| error.to_string())
 }
 
+/// The item with a name. The error says which one is close, or names all.
+pub fn named<T: Copy, const N: usize>(
+    text: &str,
+    kind: &str,
+    all: [T; N],
+    name: fn(T) -> &'static str,
+) -> Result<T, String> {
+    if let Some(&found) = all.iter().find(|&&item| name(item) == text) {
+        return Ok(found);
+    }
+    let names = all.map(name);
+    let distances = names.iter().map(|name| (strsim::damerau_levenshtein(text, name), name));
+    let close = distances.min().filter(|&(distance, _)| distance <= 3 && distance < text.len());
+    let remedy = match close {
+        Some((_, name)) => format!("did you mean `{name}`?"),
+        None => format!("choose from {}", names.join(", ")),
+    };
+    Err(format!("`{text}` is not {kind}: {remedy}"))
+}
+
 pub fn number(text: &str, least: usize, most: usize) -> Result<usize, String> {
     match units::parse_count(text) {
         Some(number) if (least..=most).contains(&number) => Ok(number),

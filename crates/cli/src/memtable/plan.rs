@@ -6,7 +6,7 @@ use crate::flags::args::Format;
 use crate::flags::error::Error;
 use crate::flags::memtable::MemtableArgs;
 use crate::flags::units::parse_bytes;
-use crate::flags::values::{THREADS_MAX, list, number, seed, single};
+use crate::flags::values::{THREADS_MAX, list, named, number, seed, single};
 use silvics_memtable::{
     ByteIndex, Index, MAX_KEY_BYTES, MAX_VALUE_BYTES, OrdIndex, SkipIndex, WriteMode,
 };
@@ -132,26 +132,6 @@ pub fn mode_name(mode: WriteMode) -> &'static str {
 /// The way of inserting with a name.
 pub fn mode(text: &str) -> Result<WriteMode, String> {
     named(text, "a mode", MODES, mode_name)
-}
-
-/// The item with a name. The error says which one is close, or names all.
-fn named<T: Copy, const N: usize>(
-    text: &str,
-    kind: &str,
-    all: [T; N],
-    name: fn(T) -> &'static str,
-) -> Result<T, String> {
-    if let Some(&found) = all.iter().find(|&&item| name(item) == text) {
-        return Ok(found);
-    }
-    let names = all.map(name);
-    let distances = names.iter().map(|name| (strsim::damerau_levenshtein(text, name), name));
-    let close = distances.min().filter(|&(distance, _)| distance <= 3 && distance < text.len());
-    let remedy = match close {
-        Some((_, name)) => format!("did you mean `{name}`?"),
-        None => format!("choose from {}", names.join(", ")),
-    };
-    Err(format!("`{text}` is not {kind}: {remedy}"))
 }
 
 /// The log of a buffer.

@@ -7,7 +7,7 @@ use super::plan::Plan;
 use crate::flags::error::Error;
 use crate::flags::place::{self, Place};
 use crate::flags::store::YcsbArgs;
-use crate::flags::values::list;
+use crate::flags::values::{list, named};
 use silvics::structures::STRUCTURES;
 use silvics::{Options, WordTree};
 use silvics_store::index::{Lists, Named, Scannable, Scans, Search};
@@ -52,19 +52,6 @@ impl Layout {
             Self::StudyPadded => "study-padded",
         }
     }
-}
-
-/// The item with a name, or an error that names all.
-fn named<T: Copy, const N: usize>(
-    text: &str,
-    kind: &str,
-    all: [T; N],
-    name: fn(T) -> &'static str,
-) -> Result<T, String> {
-    all.into_iter().find(|&item| name(item) == text).ok_or_else(|| {
-        let names = all.map(name).join(", ");
-        format!("`{text}` is not {kind}: choose from {names}")
-    })
 }
 
 /// A database to be measured.

@@ -4,15 +4,15 @@
 //! | name | crate | how |
 //! |---|---|---|
 //! | `db:sqlite` | `rusqlite`, with SQLite compiled in | one connection to `:memory:` behind a mutex, prepared statements, a table with a column for each field |
-//! | `db:redb` | `redb` on its in-memory backend | records as one value; a transaction that writes excludes others, and its commit is not durable |
+//! | `db:redb` | `redb` on its in-memory backend | records as one value; one writer at a time |
 //! | `db:surrealmx` | `surrealmx` | records as one value; conflicts are repeated |
 //!
 //! Reads and scans copy each record, as a client of YCSB gets it, and as the store does. SQLite has
-//! no journal and never syncs. A commit of redb is not durable, which is twice as fast as one that
-//! is, and takes twice the memory. surrealmx has its default settings, which sync nothing.
+//! no journal and never syncs. A commit of redb is not durable. surrealmx has its default settings,
+//! which sync nothing.
 //!
 //! All threads share the connection to SQLite, so they wait for one another: with a second thread
-//! SQLite has 40 to 80 % of the rate of one. So measure with `--threads 1,2`, and compare the best
+//! SQLite is slower. So measure with `--threads 1,2`, and compare the best
 //! rates of databases, which the report does. Several connections to one database in memory would
 //! share a cache, whose tables are locked as a whole.
 //!
