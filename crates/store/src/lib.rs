@@ -43,7 +43,7 @@ pub use error::{Conflict, Error, SchemaError, ValueError};
 pub use key::{KeyForm, KeyRef, RowKey};
 pub use policy::{Locking, NoWait, Optimistic, Policy, WaitDie};
 pub use row::{Row, RowMut};
-pub use rows::{Inline, RowLayout, Study};
+pub use rows::{Inline, RowLayout, RowPart, Study};
 pub use schema::{IndexSpec, KEY_COLUMNS, ROW_BYTES, Schema};
 pub use store::{Stats, Store, StoreOptions};
 pub use table::{Index, MemoryUse, Multi, Table};

@@ -17,6 +17,7 @@
 //! * R3: the columns are words that are only accessed by atomic operations, except before the row
 //!   is in an index.
 
+use crate::lock::RowLock;
 use silvics::AllocError;
 use silvics::domain::Owner;
 use silvics_pool::{BytesAlloc, BytesPool, Config, PoolStats, SharedBytes};
@@ -24,6 +25,7 @@ use silvics_sync::atomic::{AtomicU64, Ordering};
 use silvics_sync::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::marker::PhantomData;
+use std::mem::offset_of;
 use std::ptr::NonNull;
 
 /// The address of a row, as an index holds it.
@@ -175,6 +177,25 @@ unsafe impl<R: RowLayout> Owner for RowMemory<R> {
     }
 }
 
+/// A part of a row in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RowPart {
+    /// `lock` (the lock or version) or `columns`, and in the layout [`Study`] also `wrapper` and
+    /// `row`.
+    pub name: &'static str,
+    /// The address of its first byte.
+    pub address: usize,
+    /// The bytes of it that are used, without padding.
+    pub bytes: usize,
+}
+
+impl RowPart {
+    fn new(name: &'static str, part: NonNull<u8>, bytes: usize) -> Self {
+        Self { name, address: part.as_ptr().expose_provenance(), bytes }
+    }
+}
+
 mod private {
     pub trait Sealed {}
 }
@@ -213,6 +234,13 @@ pub trait RowLayout: private::Sealed + Sized + Send + Sync + 'static {
     /// The row has `words` words of columns, and is not freed during `'a`.
     #[doc(hidden)]
     unsafe fn columns<'a>(row: NonNull<u8>, words: usize) -> &'a [AtomicU64];
+
+    /// The parts of a row, in the order in which a lookup reads them. The last one is `columns`.
+    ///
+    /// # Safety
+    /// As for `columns`.
+    #[doc(hidden)]
+    unsafe fn parts(row: NonNull<u8>, words: usize) -> Vec<RowPart>;
 }
 
 /// The header and the columns of a row in one object.
@@ -268,6 +296,15 @@ impl<H: Send + Sync + 'static> RowLayout for Inline<H> {
         // threads access them atomically alone (R3).
         unsafe { std::slice::from_raw_parts(row.add(Self::COLUMNS).cast().as_ptr(), words) }
     }
+
+    unsafe fn parts(row: NonNull<u8>, words: usize) -> Vec<RowPart> {
+        // SAFETY: `alloc` requested an object that has its columns there.
+        let columns = unsafe { row.add(Self::COLUMNS) };
+        vec![
+            RowPart::new("lock", row, size_of::<H>()),
+            RowPart::new("columns", columns, words * 8),
+        ]
+    }
 }
 
 /// The rows of the study's database, DBx1000: a wrapper, which indexes lead to, a row, its columns
@@ -310,7 +347,7 @@ impl<H> Study<H> {
     }
 }
 
-impl<H: Send + Sync + 'static> RowLayout for Study<H> {
+impl<H: RowLock> RowLayout for Study<H> {
     type Header = H;
     const NAME: &'static str = "study";
     const KINDS: &'static [&'static str] = &["row", "columns", "wrapper", "lock"];
@@ -370,6 +407,18 @@ impl<H: Send + Sync + 'static> RowLayout for Study<H> {
         // SAFETY: as for `Inline`.
         unsafe { std::slice::from_raw_parts(Self::row(row).columns.cast().as_ptr(), words) }
     }
+
+    unsafe fn parts(wrapper: NonNull<u8>, words: usize) -> Vec<RowPart> {
+        // SAFETY: `alloc` wrote the wrapper and the row; the caller's promise.
+        let (row, fields) = unsafe { (wrapper.cast::<Wrapper>().as_ref().row, Self::row(wrapper)) };
+        let part = |kind: usize, object, bytes| RowPart::new(Self::KINDS[kind], object, bytes);
+        vec![
+            part(WRAPPER, wrapper, offset_of!(Wrapper, _rest)),
+            part(ROW, row, offset_of!(StudyRow, _rest)),
+            part(LOCK, fields.lock, H::USED),
+            part(COLUMNS, fields.columns, words * 8),
+        ]
+    }
 }
 
 /// The most lines of a row that are fetched ahead: those of a row of 1 kB.
@@ -409,6 +458,12 @@ impl<R: RowLayout> RowRef<R> {
     fn columns(&self) -> &[AtomicU64] {
         // SAFETY: the promise of `new`.
         unsafe { R::columns(self.address.0, self.words) }
+    }
+
+    /// The parts of the row.
+    pub(crate) fn parts(&self) -> Vec<RowPart> {
+        // SAFETY: the promise of `new`.
+        unsafe { R::parts(self.address.0, self.words) }
     }
 
     /// Copies the columns. Other threads may write meanwhile: the caller has a lock, or validates.

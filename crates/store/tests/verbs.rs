@@ -40,6 +40,7 @@ policies! {
     a_failed_closure_changes_nothing a_panic_leaves_no_lock aborts_undo_everything
     many_writes_are_found batches_are_lookups handles_of_others_are_refused nesting_is_refused
     memory_comes_back deleted_rows_can_be_inserted_again descending_scans_are_mirrored
+    parts_are_where_rows_lie
 }
 
 /// People with a number, a unique email address, a town, and a balance.
@@ -425,6 +426,38 @@ fn batches_are_lookups<P: Policy>() {
     let found = rows.iter().flatten().count();
     assert_eq!(found, 58, "neither 0 nor 50");
     tx.commit().unwrap();
+}
+
+fn parts_are_where_rows_lie<P: Policy>() {
+    let people = people::<P>();
+    people.fill(20);
+    let tx = people.store.begin();
+    people.add(&tx, 21, "21@x", "").unwrap();
+    let (mut places, mut names) = (Vec::new(), Vec::new());
+    for number in 1..=21_u64 {
+        let parts = tx.parts(&people.id, number).unwrap().unwrap();
+        assert_eq!(tx.parts(&people.by_email, format!("{number}@x")).unwrap().unwrap(), parts);
+        names = parts.iter().map(|part| part.name).collect();
+        places.extend(parts.iter().map(|part| (part.address, part.address + part.bytes)));
+        let [.., columns] = parts[..] else { panic!("{parts:?}") };
+        let row = tx.get(&people.id, number).unwrap().unwrap();
+        assert_eq!(columns.bytes, row.bytes().len());
+        let start = std::ptr::with_exposed_provenance(columns.address);
+        // SAFETY: the row is in the store, which no other thread uses.
+        let there: &[u8] = unsafe { std::slice::from_raw_parts(start, columns.bytes) };
+        // The columns of a new row are written by its commit.
+        assert_eq!(there == row.bytes(), number <= 20, "{number}");
+    }
+    assert!(names == ["lock", "columns"] || names == ["wrapper", "row", "lock", "columns"]);
+    places.sort_unstable();
+    assert!(places.windows(2).all(|parts| parts[0].1 <= parts[1].0), "{places:?}");
+    assert_eq!(tx.parts(&people.id, 22), Ok(None));
+    assert_eq!(tx.parts(&self::people::<P>().id, 1), Err(Error::Foreign));
+    tx.commit().unwrap();
+    let parts = |tx: &Tx<'_, P>| tx.parts(&people.id, 21_u64).unwrap();
+    let before = parts(&people.store.begin());
+    people.store.transact(|tx| tx.update(&people.id, 21, |row| row.set(people.balance, 1))).unwrap();
+    assert_eq!(parts(&people.store.begin()), before, "a row keeps its place");
 }
 
 fn handles_of_others_are_refused<P: Policy>() {

@@ -67,6 +67,8 @@ pub struct Padded<L> {
 impl<L: RowLock> word::private::Sealed for Padded<L> {}
 
 impl<L: RowLock> RowLock for Padded<L> {
+    const USED: usize = L::USED;
+
     fn held_absent(ts: u64) -> Self {
         Self { lock: L::held_absent(ts), padding: [0; 18] }
     }

@@ -119,6 +119,10 @@ impl State {
 
 /// A lock of rows. The trait is sealed.
 pub trait RowLock: private::Sealed + Send + Sync + Sized + 'static {
+    /// The bytes that its holders read and write: those without the padding.
+    #[doc(hidden)]
+    const USED: usize = size_of::<Self>();
+
     /// Makes the lock of a new row, which a transaction with timestamp `ts` holds.
     #[doc(hidden)]
     fn held_absent(ts: u64) -> Self;

@@ -33,6 +33,7 @@ use crate::index::{ErasedIndex, IndexCore, Scannable, Search};
 use crate::key::{KeyForm, KeyRef, RowKey};
 use crate::policy::{Optimistic, Policy, Stop};
 use crate::row::{Row, RowMut};
+use crate::rows::RowPart;
 use crate::table::{Index, Multi, Table};
 use arena::Stored;
 use read::{Found, Opened, typed_erased};
@@ -152,6 +153,22 @@ impl<'s, P: Policy> Tx<'s, P> {
             found.map_err(|stop| failed(&mut inner, stop))
         })?;
         Ok(found.map(|found| row(&index.typed.core, found.image)))
+    }
+
+    /// Returns the parts of the row with a key of a unique index, in the order in which a lookup
+    /// reads them, or `None` if there is no row. A row keeps its place until it is deleted. The
+    /// call reads the row, as [`Tx::get`] does; it is for models of memory.
+    pub fn parts<K: RowKey<Form = I::Form>, I: Search>(
+        &self,
+        index: &Index<P, K, I>,
+        key: impl AsKey<K>,
+    ) -> Result<Option<Vec<RowPart>>, Error> {
+        self.with_form::<K, _>(&key, |form| {
+            let mut inner = self.enter_busy(index.table.store)?;
+            let found = inner.find(&index.typed, form, false);
+            let found = found.map_err(|stop| failed(&mut inner, stop))?;
+            Ok(found.map(|found| found.row.parts()))
+        })
     }
 
     /// Looks up every key of `keys` in a unique index and writes its row to the same place in
