@@ -110,6 +110,24 @@ fn lookups_and_misses_are_measured_beside_a_run() {
 }
 
 #[test]
+fn misses_are_modelled_where_asked() {
+    let file = workload("b");
+    let args = ["-P", &file, "--index", "map,art", "--transaction", "16"];
+    let report = ycsb("run", &[&args[..], &["--model", "haswell"]].concat());
+    for row in rows(&report) {
+        let model = &row["model"];
+        assert_eq!((&model["machine"], &model["transactions"]), (&"haswell".into(), &2500.into()));
+        // 1000 rows of 1 kB are more than the first level of caches.
+        let l1 = ["index", "rows"].map(|part| model[part]["l1"].as_f64().unwrap());
+        assert!(l1[0] > 1.0 && l1[1] > 100.0, "{model}");
+        assert!(["4 KiB", "2 MiB"].contains(&model["row_pages"].as_str().unwrap()), "{model}");
+    }
+    assert!(rows(&ycsb("run", &args))[0]["model"].is_null(), "only where asked");
+    let table = run(&[&["store", "ycsb", "run", "--model", "zen4"], &args[..]].concat());
+    assert!(stdout(&table).contains("art optimistic: in the model of zen4"));
+}
+
+#[test]
 fn the_study_runs_on_its_rows() {
     let report = ycsb(
         "run",
@@ -220,8 +238,10 @@ fn csv_has_the_columns_of_the_other_formats() {
     let value = |row: &[(String, String)], name: &str| -> String {
         row.iter().find(|(column, _)| column == name).unwrap().1.clone()
     };
-    let row = csv(&["-P", &reads, "--costs", "--rounds", "2"]);
-    for name in ["p95_us", "operation_ns", "lookup_ns", "miss_ns"] {
+    let row = csv(&["-P", &reads, "--costs", "--model", "haswell", "--rounds", "2"]);
+    assert_eq!(value(&row, "model_machine"), "haswell");
+    for name in ["p95_us", "operation_ns", "lookup_ns", "miss_ns", "model_index_l1", "model_row_l1"]
+    {
         assert!(value(&row, name).parse::<f64>().unwrap() > 0.0, "{name}");
     }
     for name in ["transactions_by_kind", "p50_us_by_kind", "p95_us_by_kind", "p99_us_by_kind"] {
@@ -281,11 +301,16 @@ fn wrong_input_is_refused() {
     refuses(&["-P", &file, "--policy", "hope"], &["--policy", "choose from optimistic, no-wait"]);
     refuses(&["-P", &file, "--row-layout", "study"], &["--row-layout", "add --policy no-wait"]);
     refuses(&["-P", &file, "--mixed"], &["--mixed", "size-class"]);
+    refuses(&["-P", &file, "--model", "haswell"], &["--model", "reads of scans"]);
+    let peer = ["-P", &workload("c"), "--index", "peer:congee", "--model", "haswell"];
+    refuses(&peer, &["--model", "reads of `peer:congee` cannot be recorded"]);
+    refuses(&["-P", &file, "--model", "z80"], &["--model", "`z80`", "choose haswell"]);
     refuses(&["-P", &file, "--format", "xml"], &["--format", "table, json, csv or ycsb"]);
     refuses(&["--study", "--rows", "8"], &["--rows", "16 distinct rows"]);
     if cfg!(feature = "databases") {
-        for flag in ["--costs", "--get-many"] {
-            let parts = [flag, "no effect on `db:redb`"];
+        for flag in ["--costs", "--get-many", "--model=zen4"] {
+            let name = flag.split('=').next().unwrap();
+            let parts = [name, "no effect on `db:redb`"];
             refuses(&["-P", &workload("c"), "--index", "map,db:redb", flag], &parts);
         }
     } else {

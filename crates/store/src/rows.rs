@@ -300,10 +300,7 @@ impl<H: Send + Sync + 'static> RowLayout for Inline<H> {
     unsafe fn parts(row: NonNull<u8>, words: usize) -> Vec<RowPart> {
         // SAFETY: `alloc` requested an object that has its columns there.
         let columns = unsafe { row.add(Self::COLUMNS) };
-        vec![
-            RowPart::new("lock", row, size_of::<H>()),
-            RowPart::new("columns", columns, words * 8),
-        ]
+        vec![RowPart::new("lock", row, size_of::<H>()), RowPart::new("columns", columns, words * 8)]
     }
 }
 

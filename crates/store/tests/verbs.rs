@@ -456,7 +456,10 @@ fn parts_are_where_rows_lie<P: Policy>() {
     tx.commit().unwrap();
     let parts = |tx: &Tx<'_, P>| tx.parts(&people.id, 21_u64).unwrap();
     let before = parts(&people.store.begin());
-    people.store.transact(|tx| tx.update(&people.id, 21, |row| row.set(people.balance, 1))).unwrap();
+    people
+        .store
+        .transact(|tx| tx.update(&people.id, 21, |row| row.set(people.balance, 1)))
+        .unwrap();
     assert_eq!(parts(&people.store.begin()), before, "a row keeps its place");
 }
 

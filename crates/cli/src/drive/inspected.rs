@@ -10,13 +10,19 @@ use silvics_layout::Census;
 use silvics_layout::record::{self, Read};
 
 /// An index whose reads are recorded, whatever its type.
-pub trait Inspected<K: BenchKey + ?Sized> {
-    /// Inserts a key unless it is there.
-    fn insert(&self, key: K::Ref<'_>, value: u64) -> Result<(), AllocError>;
+pub trait Inspected<K: BenchKey + ?Sized>: Send + Sync {
+    /// Inserts a key unless it is there. Returns the value of a key that is there.
+    fn insert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, AllocError>;
+    /// Gives a key a value, whether it is there or not.
+    fn set(&self, key: K::Ref<'_>, value: u64) -> Result<(), AllocError>;
     /// Removes a key.
     fn remove(&self, key: K::Ref<'_>) -> Result<bool, AllocError>;
+    /// Looks a key up. A thread that records its reads has those of the lookup: see [`record::of`].
+    fn look(&self, key: K::Ref<'_>) -> Option<u64>;
     /// Looks a key up, and adds what that reads to `reads`.
-    fn get(&self, key: K::Ref<'_>, reads: &mut Vec<Read>) -> Option<u64>;
+    fn get(&self, key: K::Ref<'_>, reads: &mut Vec<Read>) -> Option<u64> {
+        record::of(reads, || self.look(key))
+    }
     /// Every object that can be reached, after what is retired has been reclaimed.
     fn census(&mut self) -> Result<Census, Violation>;
     /// See [`Objects::compression`].
@@ -39,11 +45,21 @@ where
         &self,
         key: <<I::Key as Form>::Drawn as IndexKey>::Ref<'_>,
         value: u64,
-    ) -> Result<(), AllocError> {
+    ) -> Result<Option<u64>, AllocError> {
         match self.pin().try_insert(I::Key::of(key), value) {
+            Ok(()) => Ok(None),
+            Err(TryInsertError::Occupied(present)) => Ok(Some(present)),
             Err(TryInsertError::Alloc(error)) => Err(error),
-            _ => Ok(()),
+            Err(_) => Err(AllocError::Address),
         }
+    }
+
+    fn set(
+        &self,
+        key: <<I::Key as Form>::Drawn as IndexKey>::Ref<'_>,
+        value: u64,
+    ) -> Result<(), AllocError> {
+        self.pin().insert(I::Key::of(key), value).map(|_| ())
     }
 
     fn remove(
@@ -53,13 +69,8 @@ where
         Ok(self.pin().remove(I::Key::of(key))?.is_some())
     }
 
-    fn get(
-        &self,
-        key: <<I::Key as Form>::Drawn as IndexKey>::Ref<'_>,
-        reads: &mut Vec<Read>,
-    ) -> Option<u64> {
-        let pinned = self.pin();
-        record::of(reads, || pinned.get(I::Key::of(key)))
+    fn look(&self, key: <<I::Key as Form>::Drawn as IndexKey>::Ref<'_>) -> Option<u64> {
+        self.pin().get(I::Key::of(key))
     }
 
     fn census(&mut self) -> Result<Census, Violation> {

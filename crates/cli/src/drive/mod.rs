@@ -11,7 +11,8 @@
 //! | `draws` | random numbers of threads, and random orders |
 //! | `check` | the checks of answers |
 //! | `nothing` | an index that does nothing |
-//! | `inspected` | an index whose reads are recorded, for `silvics inspect` |
+//! | `inspected` | an index whose reads are recorded, for `silvics inspect` and `silvics store` |
+//! | `replayed` | reads that run through a model, counted for the index and the rest |
 //! | `stats` | medians of ratios, and their intervals |
 
 mod check;
@@ -19,6 +20,7 @@ pub mod draws;
 pub mod inspected;
 pub mod keys;
 pub mod nothing;
+pub mod replayed;
 pub mod run;
 pub mod scans;
 pub mod shape;

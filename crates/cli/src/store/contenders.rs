@@ -4,6 +4,9 @@ use super::engine::Engine;
 use super::job::Job;
 use super::ours::{Make, Ours};
 use super::plan::Plan;
+use super::recorder::Recorder;
+use super::traced::Traced;
+use crate::catalogue::select;
 use crate::flags::error::Error;
 use crate::flags::place::{self, Place};
 use crate::flags::store::YcsbArgs;
@@ -266,63 +269,123 @@ impl Contender {
         if self.is_database() {
             return super::databases::make(&self.index, &plan.job);
         }
+        self.with_policy(Measured { contender: self, plan })
+    }
+
+    /// Makes the empty store, with an index whose reads are recorded.
+    pub fn make_recorded(&self, plan: &Plan) -> Result<Box<dyn Traced>, Error> {
+        self.with_policy(Recorded { contender: self, plan })
+    }
+
+    /// Calls a method of `make` with the policy.
+    fn with_policy<M: ByPolicy>(&self, make: M) -> Result<M::Made, Error> {
         match (self.layout, self.control) {
-            (Layout::Inline, Control::Optimistic) => self.over::<Optimistic>(plan),
-            (Layout::Inline, Control::NoWait) => self.over::<Locking<NoWait>>(plan),
-            (Layout::Inline, Control::WaitDie) => self.over::<Locking<WaitDie>>(plan),
-            (Layout::Study, _) => self.listed::<Locking<NoWait, Study<StudyLock>>>(plan),
-            (Layout::StudyPadded, _) => {
-                self.listed::<Locking<NoWait, Study<Padded<StudyLock>>>>(plan)
-            }
+            (Layout::Inline, Control::Optimistic) => make.direct::<Optimistic>(),
+            (Layout::Inline, Control::NoWait) => make.direct::<Locking<NoWait>>(),
+            (Layout::Inline, Control::WaitDie) => make.direct::<Locking<WaitDie>>(),
+            (Layout::Study, _) => make.listed::<Locking<NoWait, Study<StudyLock>>>(),
+            (Layout::StudyPadded, _) => make.listed::<Locking<NoWait, Study<Padded<StudyLock>>>>(),
         }
-    }
-
-    /// Makes a store whose index leads to rows.
-    fn over<P: Policy>(&self, plan: &Plan) -> Result<Box<dyn Engine>, Error> {
-        #[cfg(feature = "peers")]
-        if self.is_peer() {
-            use super::peers::Peer;
-            let name = self.index.clone();
-            return self.store::<P, Peer>(
-                plan,
-                Box::new(move |options| {
-                    Ok(Peer::of(&name).map_or_else(|| Peer::make(options), Ok)?)
-                }),
-            );
-        }
-        if self.index == "map" && self.place.is_pooled() {
-            return self.store::<P, Scans<WordTree<u64>>>(
-                plan,
-                Box::new(|options| Ok(Search::make(options)?)),
-            );
-        }
-        let (name, in_heap) = (self.structure(), !self.place.is_pooled());
-        let make = move |options: &Options| Named::<u64>::with_structure(&name, in_heap, options);
-        self.store::<P, Named<u64>>(plan, Box::new(make))
-    }
-
-    /// Makes a store whose index leads to lists of rows, as the study's.
-    fn listed<P: Policy>(&self, plan: &Plan) -> Result<Box<dyn Engine>, Error> {
-        let (name, in_heap) = (self.structure(), !self.place.is_pooled());
-        self.store::<P, Lists<Named<u64>>>(
-            plan,
-            Box::new(move |options| {
-                Lists::around(Named::<u64>::with_structure(&name, in_heap, options)?, options)
-            }),
-        )
     }
 
     fn structure(&self) -> String {
         if self.index == "map" { "words".into() } else { self.index.clone() }
     }
 
+    /// The constructor of an index of the table of structures.
+    fn named(&self) -> Make<Named<u64>> {
+        let (name, in_heap) = (self.structure(), !self.place.is_pooled());
+        Box::new(move |options| Named::<u64>::with_structure(&name, in_heap, options))
+    }
+
+    /// The index in the catalogue, with the constructor of one whose reads are recorded.
+    pub fn recorder(&self) -> Result<Make<Recorder>, Error> {
+        let chosen = select::resolve(&self.structure(), None)?;
+        let maker = chosen.first().and_then(|chosen| chosen.inspect::<u64>(self.place));
+        let Some(make) = maker else {
+            let problem = format!("the reads of `{}` cannot be recorded: leave it out", self.index);
+            return Err(Error::value("--model", problem));
+        };
+        let name = self.structure();
+        Ok(Box::new(move |options| Ok(Recorder::new(name.clone(), make(options)?))))
+    }
+
     fn store<P: Policy, I: Scannable + Search<Form = u64>>(
         &self,
         plan: &Plan,
         make: Make<I>,
-    ) -> Result<Box<dyn Engine>, Error> {
+    ) -> Result<Box<Ours<P, I>>, Error> {
         Ok(Box::new(Ours::<P, I>::new(&plan.job, &self.options(), make)?))
     }
+}
+
+/// Makes stores of any policy.
+trait ByPolicy {
+    type Made;
+    /// Makes a store whose index leads to rows.
+    fn direct<P: Policy>(self) -> Result<Self::Made, Error>;
+    /// Makes a store whose index leads to lists of rows, as the study's.
+    fn listed<P: Policy>(self) -> Result<Self::Made, Error>;
+}
+
+/// Makes the stores that are measured.
+struct Measured<'a> {
+    contender: &'a Contender,
+    plan: &'a Plan,
+}
+
+impl ByPolicy for Measured<'_> {
+    type Made = Box<dyn Engine>;
+
+    fn direct<P: Policy>(self) -> Result<Box<dyn Engine>, Error> {
+        let Self { contender, plan } = self;
+        #[cfg(feature = "peers")]
+        if contender.is_peer() {
+            use super::peers::Peer;
+            let name = contender.index.clone();
+            let make: Make<Peer> = Box::new(move |options| {
+                Ok(Peer::of(&name).map_or_else(|| Peer::make(options), Ok)?)
+            });
+            return Ok(contender.store::<P, Peer>(plan, make)?);
+        }
+        if contender.index == "map" && contender.place.is_pooled() {
+            let make: Make<Scans<WordTree<u64>>> = Box::new(|options| Ok(Search::make(options)?));
+            return Ok(contender.store::<P, _>(plan, make)?);
+        }
+        Ok(contender.store::<P, _>(plan, contender.named())?)
+    }
+
+    fn listed<P: Policy>(self) -> Result<Box<dyn Engine>, Error> {
+        let Self { contender, plan } = self;
+        Ok(contender.store::<P, _>(plan, lists(contender.named()))?)
+    }
+}
+
+/// Makes the stores whose indexes record their reads.
+struct Recorded<'a> {
+    contender: &'a Contender,
+    plan: &'a Plan,
+}
+
+impl ByPolicy for Recorded<'_> {
+    type Made = Box<dyn Traced>;
+
+    fn direct<P: Policy>(self) -> Result<Box<dyn Traced>, Error> {
+        let Self { contender, plan } = self;
+        Ok(contender.store::<P, _>(plan, contender.recorder()?)?)
+    }
+
+    fn listed<P: Policy>(self) -> Result<Box<dyn Traced>, Error> {
+        let Self { contender, plan } = self;
+        let make = contender.recorder()?;
+        let make: Make<Recorder> = Box::new(move |options| make(options).map(Recorder::of_lists));
+        Ok(contender.store::<P, _>(plan, lists(make))?)
+    }
+}
+
+/// The constructor of the study's lists around an index.
+fn lists<I: Search>(make: Make<I>) -> Make<Lists<I>> {
+    Box::new(move |options| Lists::around(make(options)?, options))
 }
 
 /// The row lock of the study's database.

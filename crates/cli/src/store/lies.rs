@@ -157,8 +157,13 @@ struct Line {
 
 /// A plan with few records and operations.
 pub fn plan(flags: &str) -> Plan {
+    try_plan(flags).unwrap()
+}
+
+/// A plan with few records and operations, unless the flags are refused.
+pub fn try_plan(flags: &str) -> Result<Plan, Error> {
     let line = format!("ycsb -p recordcount={RECORDS} -p operationcount=2000 --threads 2 {flags}");
-    Plan::new(&Line::parse_from(line.split(' ')).args, 2, false).unwrap()
+    Plan::new(&Line::parse_from(line.split(' ')).args, 2, false)
 }
 
 /// Loads and runs the benchmark once. Returns the calls of the run, too.

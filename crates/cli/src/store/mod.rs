@@ -12,6 +12,8 @@
 //! | `databases` | other databases as engines |
 //! | `run` | the measured loops |
 //! | `costs` | a lookup alone and a dependent miss, measured in the same run |
+//! | `model` | the translations and lines that transactions need, in a model of a machine |
+//! | `recorder`, `traced` | an index that records its reads, and transactions with what they read |
 //! | `report`, `render` | the result, as data and as text |
 //! | `lies` | tests: indexes that lie |
 
@@ -23,14 +25,17 @@ mod engine;
 mod job;
 #[cfg(test)]
 mod lies;
+mod model;
 mod ours;
 #[cfg(feature = "peers")]
 mod peers;
 mod plan;
+mod recorder;
 mod render;
 mod report;
 mod run;
 pub mod timed;
+mod traced;
 
 use crate::drive::subject::Crew;
 use crate::flags::error::Error;
@@ -39,6 +44,7 @@ use crate::host::machine::Machine;
 use crate::interrupt;
 use crate::progress::{self, Progress};
 use engine::Engine;
+use model::Modelled;
 use plan::Plan;
 use report::Report;
 use run::Sample;
@@ -82,10 +88,21 @@ fn load(plan: &Plan, crew: &Crew, report: &mut Report) -> Result<(), Error> {
     Ok(())
 }
 
-/// Loads all databases, and measures the operations on them.
+/// Loads all databases, and measures the operations on them, after those in the model.
 fn run(plan: &Plan, crew: &Crew, report: &mut Report) -> Result<(), Error> {
-    let runs = plan.contenders.len() * (1 + plan.threads.len() * plan.rounds);
+    let models = usize::from(plan.model.is_some());
+    let runs = plan.contenders.len() * (models + 1 + plan.threads.len() * plan.rounds);
     let progress = Progress::new(runs);
+    if plan.model.is_some() {
+        for contender in &plan.contenders {
+            progress.doing(format!("{} in the model", contender.name()));
+            match Modelled::of(contender, plan, crew) {
+                Err(Error::Interrupted) => return Ok(()),
+                modelled => report.models.push(modelled?),
+            }
+            progress.step();
+        }
+    }
     let mut engines: Vec<Box<dyn Engine>> = Vec::new();
     for contender in &plan.contenders {
         progress.doing(format!("loading {}", contender.name()));

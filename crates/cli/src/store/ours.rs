@@ -18,9 +18,9 @@ const MANY: usize = 64;
 
 /// A store with one table, whose primary index is `I`.
 pub struct Ours<P: Policy, I: Search> {
-    store: Store<P>,
+    pub(super) store: Store<P>,
     table: Table<P>,
-    index: Index<P, u64, Timed<I>>,
+    pub(super) index: Index<P, u64, Timed<I>>,
     key: Column<u64>,
     fields: Vec<Column<[u8]>>,
 }
@@ -28,7 +28,7 @@ pub struct Ours<P: Policy, I: Search> {
 /// How an index is made.
 pub type Make<I> = Box<dyn Fn(&silvics::Options) -> Result<I, silvics_store::Error> + Send + Sync>;
 
-fn refused(error: &silvics_store::Error) -> Stop {
+pub(super) fn refused(error: &silvics_store::Error) -> Stop {
     Stop::Refused(error.to_string())
 }
 
@@ -75,7 +75,7 @@ impl<P: Policy, I: Search<Form = u64>> Ours<P, I> {
         })
     }
 
-    fn insert(
+    pub(super) fn insert(
         &self,
         tx: &Tx<'_, P>,
         job: &Job,
@@ -113,7 +113,7 @@ impl<P: Policy, I: Search<Form = u64>> Ours<P, I> {
 }
 
 /// A failure inside of a transaction.
-enum Failed {
+pub(super) enum Failed {
     Store(silvics_store::Error),
     Stop(Stop),
 }
@@ -174,7 +174,7 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Ours<P, I> {
     /// Makes an operation that is no insertion. `seen` counts records that are missing, and rows
     /// of scans.
     #[inline]
-    fn operate(
+    pub(super) fn operate(
         &self,
         tx: &Tx<'_, P>,
         op: Op,

@@ -7,6 +7,7 @@ use crate::flags::error::Error;
 use crate::flags::store::YcsbArgs;
 use crate::flags::units::parse_count;
 use crate::flags::values::{THREADS_MAX, list, number, seconds, seed, single};
+use silvics_layout::Machine;
 use silvics_workload::ycsb::{
     Origin, Properties, PropertyError, RequestDist, Study as StudyJob, Workload,
 };
@@ -48,6 +49,8 @@ pub struct Plan {
     pub operations: Option<u64>,
     pub time: Option<Duration>,
     pub costs: bool,
+    /// The machine of the model, if figures of one were asked for.
+    pub model: Option<Machine>,
     pub rounds: usize,
     pub seed: u64,
     pub format: Output,
@@ -114,6 +117,7 @@ impl Plan {
             operations,
             time,
             costs: args.costs,
+            model: model(args)?,
             rounds,
             seed,
             format,
@@ -131,6 +135,7 @@ impl Plan {
             let flags = [
                 ("--seconds", args.seconds.is_some()),
                 ("--costs", self.costs),
+                ("--model", self.model.is_some()),
                 ("--get-many", self.get_many),
                 ("--transaction", args.transaction != "1"),
                 ("--transactions", args.transactions.is_some()),
@@ -142,11 +147,23 @@ impl Plan {
         }
         let database = self.contenders.iter().find(|contender| contender.is_database());
         if let Some(Contender { index, .. }) = database {
-            let flags = [("--costs", self.costs), ("--get-many", self.get_many)];
+            let flags = [
+                ("--costs", self.costs),
+                ("--model", self.model.is_some()),
+                ("--get-many", self.get_many),
+            ];
             if let Some((flag, _)) = flags.into_iter().find(|(_, is_set)| *is_set) {
                 let problem = format!("it has no effect on `{index}`: leave one of them out");
                 return Err(Error::value(flag, problem));
             }
+        }
+        if self.model.is_some() {
+            if self.job.scans() {
+                let problem = "the reads of scans are not recorded: leave --model out, or choose a \
+                               workload without scans";
+                return Err(Error::value("--model", problem));
+            }
+            self.contenders.iter().try_for_each(|contender| contender.recorder().map(|_| ()))?;
         }
         if let (Output::Ycsb, true) = (self.format, self.contenders.len() * self.threads.len() > 1)
         {
@@ -173,6 +190,12 @@ impl Plan {
     pub fn stops_with_first(&self) -> bool {
         matches!(self.job, Job::Study(..))
     }
+}
+
+/// The machine of the model.
+fn model(args: &YcsbArgs) -> Result<Option<Machine>, Error> {
+    let machine = args.model.as_deref().map(Machine::named).transpose();
+    machine.map_err(|error| Error::value("--model", error))
 }
 
 fn threads_of(text: &str) -> Result<usize, String> {

@@ -1,5 +1,6 @@
 //! Writes a report: tables, JSON, CSV, or the lines that YCSB prints.
 
+use super::model::Modelled;
 use super::plan::Output;
 use super::report::{Best, Costs, Latency, Report, Row};
 use crate::drive::stats::{self, Interval};
@@ -275,7 +276,28 @@ fn details(text: &mut String, rows: &[Row]) {
                 costs.beyond_ns
             );
         }
+        if let Some(model) = &row.model {
+            _ = writeln!(text, "{}", modelled(&name, model));
+        }
     }
+}
+
+/// The sentence on a model.
+fn modelled(name: &str, model: &Modelled) -> String {
+    let all = model.all();
+    let figure = |all: f64, in_index: f64| format!("{all:.1} ({in_index:.1})");
+    format!(
+        "{name}: in the model of {}, with the index on pages of {} and rows on pages of {}, a \
+         transaction (its lookups in the index) misses {} translations of the first level and {} \
+         of all levels, {} lines of the first cache and {} of all caches",
+        model.machine,
+        model.index_pages,
+        model.row_pages,
+        figure(all.tlb, model.index.tlb),
+        figure(all.walks, model.index.walks),
+        figure(all.l1, model.index.l1),
+        figure(all.memory, model.index.memory),
+    )
 }
 
 fn ends(interval: Interval, decimals: usize) -> String {
@@ -287,7 +309,7 @@ fn figure(figure: Option<f64>, decimals: usize) -> String {
     figure.map_or(NOTHING.into(), |figure| format!("{figure:.decimals$}"))
 }
 
-const CSV_HEADER: [&str; 36] = [
+const CSV_HEADER: [&str; 45] = [
     "index",
     "structure",
     "policy",
@@ -324,6 +346,15 @@ const CSV_HEADER: [&str; 36] = [
     "lookup_ns",
     "miss_ns",
     "beyond_ns",
+    "model_machine",
+    "model_index_tlb",
+    "model_index_walks",
+    "model_index_l1",
+    "model_index_memory",
+    "model_row_tlb",
+    "model_row_walks",
+    "model_row_l1",
+    "model_row_memory",
 ];
 
 fn csv_record(row: &Row) -> Vec<String> {
@@ -340,6 +371,7 @@ fn csv_record(row: &Row) -> Vec<String> {
         kinds.collect::<Vec<String>>().join(" ")
     };
     let cost = |part: fn(&Costs) -> f64| text(row.costs.as_ref().map(part));
+    let model = |part: fn(&Modelled) -> f64| text(row.model.as_ref().map(part));
     let reasons: Vec<String> = row.aborts.iter().map(reason).collect();
     vec![
         row.index.clone(),
@@ -378,5 +410,14 @@ fn csv_record(row: &Row) -> Vec<String> {
         cost(|costs| costs.lookup_ns),
         cost(|costs| costs.miss_ns),
         cost(|costs| costs.beyond_ns),
+        text(row.model.as_ref().map(|model| model.machine)),
+        model(|model| model.index.tlb),
+        model(|model| model.index.walks),
+        model(|model| model.index.l1),
+        model(|model| model.index.memory),
+        model(|model| model.rows.tlb),
+        model(|model| model.rows.walks),
+        model(|model| model.rows.l1),
+        model(|model| model.rows.memory),
     ]
 }

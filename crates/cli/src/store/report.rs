@@ -4,6 +4,7 @@ use super::contenders::Contender;
 use super::costs;
 use super::engine::Memory;
 use super::job::Job;
+use super::model::Modelled;
 use super::plan::Plan;
 use super::run::{self, Sample, Tally};
 use super::timed;
@@ -21,6 +22,9 @@ pub struct Report {
     pub best: Vec<Best>,
     /// Whether the user interrupted it. The results hold what was finished.
     pub interrupted: bool,
+    /// The models of all contenders, if they were asked for. Each row has its own.
+    #[serde(skip)]
+    pub models: Vec<Option<Modelled>>,
 }
 
 /// The configuration, defaults included.
@@ -93,6 +97,8 @@ pub struct Row {
     /// The number of records before the first round, and after the last.
     pub records: [u64; 2],
     pub costs: Option<Costs>,
+    /// The misses of a transaction in a model, if they were asked for. The model has one thread.
+    pub model: Option<Modelled>,
     /// The memory after the last round.
     pub memory: Vec<Memory>,
 }
@@ -169,8 +175,8 @@ impl Report {
             index_sampled: timed::SAMPLED,
             interval_coverage: stats::coverage(plan.rounds),
         };
-        let (results, best) = (Vec::new(), Vec::new());
-        Self { machine, config, results, best, interrupted: false }
+        let (results, best, models) = (Vec::new(), Vec::new(), Vec::new());
+        Self { machine, config, results, best, interrupted: false, models }
     }
 }
 
@@ -182,7 +188,11 @@ impl Report {
             let coverage = &mut self.config.interval_coverage;
             *coverage = stats::coverage(rounds).min(*coverage);
         }
-        self.results.extend(Row::all(plan, threads, samples));
+        let mut rows = Row::all(plan, threads, samples);
+        for row in &mut rows {
+            row.model = self.models.get(row.contender).cloned().flatten();
+        }
+        self.results.extend(rows);
     }
 
     /// Compares the contenders with their best numbers of threads, if there are several numbers. A
@@ -276,6 +286,7 @@ impl Row {
             scanned: sum(|tally| tally.scanned),
             records: [samples[0].records[0], last.records[1]],
             costs: Costs::of(samples),
+            model: None,
             memory: last.memory.clone(),
         }
     }

@@ -2,9 +2,10 @@
 
 use super::facts::Facts;
 use super::heap::{NODE, OF_ROWS};
-use super::model::{Misses, Modelled};
+use super::model::Modelled;
 use super::trees::Lock;
 use super::{Both, EDGE_INT_LF, OCC_AVL_2};
+use crate::drive::replayed::Misses;
 use crate::reproduce::evidence::{Evidence, Expected, Level, Unit};
 use crate::reproduce::lab::Lab;
 
@@ -139,7 +140,7 @@ const FEW: f64 = 1.0;
 /// The lines on translations. The verdict depends on those of the tree that the source has counted.
 pub fn of_model(both: &Both) -> Vec<Evidence> {
     let (mixed, segregated) = (&both.mixed.model, &both.segregated.model);
-    let line = |what: &str, of: fn(&Modelled) -> Misses| {
+    let line = |what: &str, of: fn(&Modelled) -> [Misses; 2]| {
         let line = misses(&format!("{}: {what}", both.tree), of(mixed), of(segregated));
         if both.tree == OCC_AVL_2 { line } else { line.aside() }
     };
@@ -147,17 +148,14 @@ pub fn of_model(both: &Both) -> Vec<Evidence> {
 }
 
 /// A line on walks of the page table, which processors report as TLB misses.
-fn misses(what: &str, mixed: Misses, segregated: Misses) -> Evidence {
+fn misses(what: &str, mixed: [Misses; 2], segregated: [Misses; 2]) -> Evidence {
     let what = format!("{what}: TLB misses of a transaction, segregated / mixed");
+    let in_tree = [mixed[0].walks, segregated[0].walks];
+    let [mixed, segregated] = [mixed, segregated].map(|[index, rows]| index.and(rows));
     let part = segregated.walks / mixed.walks.max(f64::MIN_POSITIVE);
     let figures = format!(
         "({:.1} → {:.1}, in the tree {:.1} → {:.1}; of the first level alone {:.1} → {:.1})",
-        mixed.walks,
-        segregated.walks,
-        mixed.in_index,
-        segregated.in_index,
-        mixed.first,
-        segregated.first
+        mixed.walks, segregated.walks, in_tree[0], in_tree[1], mixed.tlb, segregated.tlb
     );
     let line = Evidence::model(what, Unit::Number(2), MISSES, part).with(&figures);
     let few = "the translations hold the whole database: give it more --keys";

@@ -12,78 +12,34 @@
 use super::engine::Engine;
 use super::loaded::{OfRow, Recorded};
 use super::trees::LOCK_BYTES;
+use crate::drive::replayed::{Misses, Part, Replayed};
 use crate::drive::run::Failure;
 use crate::flags::error::Error;
 use crate::interrupt;
 use crate::reproduce::lab::Lab;
 use silvics_layout::record::Read;
-use silvics_layout::{Counts, Machine, MachineError, Model, PageSize};
+use silvics_layout::{Machine, MachineError, PageSize};
 use silvics_workload::Share;
 use silvics_workload::ycsb::{Request, Study, StudyError};
 
-/// The misses of a transaction, on average.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Misses {
-    /// Translations that were not in the first level.
-    pub first: f64,
-    /// Translations that were in no level.
-    pub walks: f64,
-    /// Those of them that lookups in the tree needed.
-    pub in_index: f64,
-}
-
-/// The misses of one database in several models.
+/// The misses of a transaction of one database in several models, on average.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Modelled {
-    /// On pages of 4 KiB.
-    pub small: Misses,
+    /// In the tree and in the rows, on pages of 4 KiB.
+    pub small: [Misses; 2],
     /// On pages of 2 MiB.
-    pub huge: Misses,
+    pub huge: [Misses; 2],
 }
 
 /// The transactions that count; as many before them fill the model.
 const TRANSACTIONS: usize = 2_000;
 
 /// A model, with the size of its pages.
-struct Replayed {
-    model: Model,
-    pages: PageSize,
-    before: Counts,
-    /// The walks for reads of the tree.
-    in_index: u64,
-}
+struct Paged(Replayed, PageSize);
 
-impl Replayed {
-    fn new(machine: &Machine, pages: PageSize) -> Result<Self, MachineError> {
-        Ok(Self { model: Model::new(machine)?, pages, before: Counts::default(), in_index: 0 })
-    }
-
-    /// Restarts the counting. Earlier transactions have only filled the model.
-    fn warm(&mut self) {
-        (self.before, self.in_index) = (self.model.counts(), 0);
-    }
-
-    fn read(&mut self, address: usize, bytes: usize) {
-        self.model.read(address, bytes, self.pages);
-    }
-
-    /// Reads the path of a lookup.
-    fn look_up(&mut self, path: &[Read]) {
-        let before = self.model.counts().page_walks;
-        for step in path {
-            self.read(step.address, step.bytes);
-        }
-        self.in_index += self.model.counts().page_walks - before;
-    }
-
-    fn misses(&self, transactions: usize) -> Misses {
-        let counts = self.model.counts() - self.before;
-        let each = |count: u64| count as f64 / transactions.max(1) as f64;
-        Misses {
-            first: each(counts.tlb_misses),
-            walks: each(counts.page_walks),
-            in_index: each(self.in_index),
-        }
+impl Paged {
+    fn read(&mut self, part: Part, address: usize, bytes: usize) {
+        self.0.read(part, address, bytes, self.1);
     }
 }
 
@@ -141,7 +97,9 @@ impl Modelled {
         let mut models = models.map_err(|error| Error::value("--machine", error))?;
         for (number, transaction) in requests.chunks_exact(study.requests).enumerate() {
             if number == count {
-                models.iter_mut().for_each(Replayed::warm);
+                for model in &mut models {
+                    model.0.warm();
+                }
             }
             let replayed = replay(&*loaded.engine, &loaded.rows, transaction, &mut models);
             replayed.map_err(|failure| failure.of(name))?;
@@ -149,33 +107,40 @@ impl Modelled {
                 return Err(Error::Interrupted);
             }
         }
-        let [small, huge] = models.each_ref().map(|model| model.misses(count));
+        let [small, huge] = models.each_ref().map(|model| model.0.per_transaction(count));
         Ok(Self { small, huge })
     }
 }
 
 /// A model on small pages, and one on huge pages. Unlike in other experiments, a quick run has the
 /// whole machine: even its few rows lie on more pages than there are translations.
-fn models(machine: &Machine) -> Result<[Replayed; 2], MachineError> {
-    Ok([Replayed::new(machine, PageSize::Small)?, Replayed::new(machine, PageSize::Huge)?])
+fn models(machine: &Machine) -> Result<[Paged; 2], MachineError> {
+    let [small, huge] = [Replayed::new(machine)?, Replayed::new(machine)?];
+    Ok([Paged(small, PageSize::Small), Paged(huge, PageSize::Huge)])
 }
 
 fn replay(
     engine: &dyn Engine,
     rows: &[OfRow],
     requests: &[Request],
-    models: &mut [Replayed; 2],
+    models: &mut [Paged; 2],
 ) -> Result<(), Failure> {
     engine.trace(requests, &mut |request: Request, path: &[Read]| {
-        for replayed in &mut *models {
-            replayed.look_up(path);
-            of_request(rows[request.key as usize], |address, bytes| replayed.read(address, bytes));
+        for model in &mut *models {
+            for step in path {
+                model.read(Part::Index, step.address, step.bytes);
+            }
+            of_request(rows[request.key as usize], |address, bytes| {
+                model.read(Part::Rows, address, bytes);
+            });
         }
     })?;
     for request in requests {
-        for replayed in &mut *models {
+        for model in &mut *models {
             let row = rows[request.key as usize];
-            of_commit(row, request.is_update, |address, bytes| replayed.read(address, bytes));
+            of_commit(row, request.is_update, |address, bytes| {
+                model.read(Part::Rows, address, bytes);
+            });
         }
     }
     Ok(())
