@@ -203,6 +203,11 @@ pub enum SchemaError {
         /// The structures that take keys of this form.
         others: String,
     },
+    /// The structure of an index has lists of rows, for which the index or the table does not suit.
+    Lists {
+        /// The index.
+        index: String,
+    },
     /// The index has another kind than the handle: unique or not.
     Kind {
         /// The index.
@@ -250,6 +255,12 @@ impl fmt::Display for SchemaError {
                 f,
                 "the index `{index}` has {form} keys, which `{structure}` does not take: choose \
                  from {others}"
+            ),
+            Self::Lists { index } => write!(
+                f,
+                "the index `{index}` has a list of rows for each key: declare it by \
+                 `IndexSpec::multi` over one column of 8 bytes, in a table whose primary key is one \
+                 such column"
             ),
             Self::Kind { index, has } => {
                 write!(f, "the index `{index}` is {has}: request the handle of that kind")

@@ -8,7 +8,7 @@ use crate::lock::table::LockTable;
 use crate::policy::{Optimistic, Policy};
 use crate::postponed::{NEEDS_REPAIRS, Postponed, needs_repairs};
 use crate::rows::RowMemory;
-use crate::schema::{IndexSpec, Kind, Places, Schema, Structure, form};
+use crate::schema::{IndexSpec, Kind, Place, Places, Schema, Structure, form};
 use crate::table::{Table, TableCore};
 use crate::tx::Tx;
 use crate::tx::state::{Inner, Workspace};
@@ -333,6 +333,15 @@ impl<P: Policy> Store<P> {
     }
 }
 
+/// Whether an index can be one of lists: their keys and those of rows are words.
+fn can_be_lists(index: &IndexCore) -> bool {
+    let is_word = |columns: &[Place]| match columns {
+        [column] => form(columns) == FormKind::Word && column.kind.width() == size_of::<u64>(),
+        _ => false,
+    };
+    index.kind == Kind::Composite && is_word(&index.columns) && is_word(&index.more)
+}
+
 impl<P: Policy> StoreCore<P> {
     /// The settings of a part's memory.
     fn memory(&self) -> (Options, Config) {
@@ -373,11 +382,15 @@ impl<P: Policy> StoreCore<P> {
                 words: places.words,
                 kind: spec.kind,
                 scans: spec.scans || spec.kind == Kind::Composite,
+                lists: matches!(&spec.structure, Structure::Static(maker) if maker.lists),
                 columns: places.key(spec)?,
                 more,
                 end: WordLock::default(),
                 removals: CachePadded::new(AtomicU64::new(0)),
             };
+            if core.lists && !can_be_lists(&core) {
+                return Err(SchemaError::Lists { index: core.name }.into());
+            }
             indexes.push(self.create_index(core, spec)?);
         }
         Ok(indexes)
@@ -404,7 +417,7 @@ impl<P: Policy> StoreCore<P> {
                 }
             })
         };
-        let Maker { form: takes, make } = match &spec.structure {
+        let Maker { form: takes, make, .. } = match &spec.structure {
             Structure::Default => return named(core, default_structure(form)),
             Structure::Named(structure) => return named(core, structure),
             Structure::Static(maker) => maker.clone(),

@@ -5,11 +5,12 @@
 //! with keys, and an index of the groups that is not unique.
 
 use crate::canary::Canary;
-use crate::index::Named;
+use crate::index::{MultiLists, Named};
 use crate::lock::{Latched, Padded, SpinLock};
 use crate::policy::{Locking, NoWait, Optimistic, Policy, WaitDie};
 use crate::rows::{Inline, Study};
 use crate::{Column, Error, Index, IndexSpec, Multi, RowMut, Schema, Store, Table, Tx, Type};
+use silvics::Options;
 use silvics_sync::atomic::{AtomicU64, Ordering};
 use silvics_sync::pthread::PthreadLock;
 use silvics_testkit::Failure;
@@ -28,6 +29,8 @@ pub struct Subject {
     pub structure: &'static str,
     /// Whether transactions scan.
     scans: bool,
+    /// Whether the index of the groups is the study's, with lists.
+    lists: bool,
     make: Make,
 }
 
@@ -35,13 +38,18 @@ pub struct Subject {
 type Make = fn(&Subject, &[Entry]) -> Result<Box<dyn Transactions>, Failure>;
 
 const fn subject<P: Policy>(policy: &'static str, structure: &'static str, scans: bool) -> Subject {
-    Subject { policy, structure, scans, make: make::<P> }
+    Subject { policy, structure, scans, lists: false, make: make::<P> }
+}
+
+/// A kind of store whose index of the groups is the study's.
+const fn with_lists<P: Policy>(policy: &'static str, structure: &'static str) -> Subject {
+    Subject { lists: true, ..subject::<P>(policy, structure, true) }
 }
 
 type StudyLock = Latched<PthreadLock>;
 
 /// The kinds of stores that are checked: each policy over several structures.
-pub const SUBJECTS: [Subject; 12] = [
+pub const SUBJECTS: [Subject; 14] = [
     subject::<Optimistic>("optimistic", "words", true),
     subject::<Locking<NoWait>>("no-wait", "words", true),
     subject::<Locking<WaitDie>>("wait-die", "words", true),
@@ -52,8 +60,10 @@ pub const SUBJECTS: [Subject; 12] = [
     subject::<Locking<NoWait>>("no-wait", "int-lf", false),
     subject::<Locking<WaitDie>>("wait-die", "citrus", false),
     subject::<Locking<WaitDie, Inline<Latched<SpinLock>>>>("wait-die:spin", "words", true),
-    subject::<Locking<NoWait, Study<StudyLock>>>("no-wait:study", "words", true),
-    subject::<Locking<NoWait, Study<Padded<StudyLock>>>>("no-wait:study-padded", "lfca-tree", true),
+    with_lists::<Locking<NoWait, Study<StudyLock>>>("no-wait:study", "words"),
+    with_lists::<Locking<NoWait, Study<Padded<StudyLock>>>>("no-wait:study-padded", "lfca-tree"),
+    with_lists::<Optimistic>("optimistic:lists", "words"),
+    with_lists::<Locking<WaitDie>>("wait-die:lists", "skiplist"),
 ];
 
 impl Subject {
@@ -131,9 +141,14 @@ impl<P: Policy> Pairs<P> {
             .index(with(IndexSpec::primary(["key"])))
             .index(with(IndexSpec::unique("by_value", ["value"])));
         if subject.scans {
+            let in_group = IndexSpec::multi("in_group", ["group"]);
+            // A tree that cannot scan.
+            let lists = |options: &Options| {
+                MultiLists::around(Named::with_structure("occ-avl", false, options)?, options)
+            };
             schema = schema
                 .index(IndexSpec::unique("by_group", ["group", "key"]))
-                .index(IndexSpec::multi("in_group", ["group"]));
+                .index(if subject.lists { in_group.made_by(lists) } else { in_group });
         }
         let table = store.create_table(schema)?;
         let by_group = || {

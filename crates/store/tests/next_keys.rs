@@ -4,6 +4,7 @@
 
 mod support;
 
+use silvics_store::index::{MultiLists, Points};
 use silvics_store::{
     Column, Error, Index, IndexSpec, Locking, NoWait, Policy, Schema, Store, Table, Tx, Type,
     WaitDie,
@@ -182,4 +183,45 @@ fn the_oldest_waits_for_a_younger_reader_of_its_gap() {
     rows.add(&old, 200, 1025).unwrap();
     young.join().unwrap().unwrap();
     old.commit().unwrap();
+}
+
+/// In an index of lists, a scan protects the gaps of its list alone.
+fn lists_have_their_own_gaps<P: Policy>() {
+    type Lists = MultiLists<Points<silvics::BronsonTree>>;
+    let store = Store::<P>::new().unwrap();
+    let by_name = IndexSpec::multi("by_name", ["name"]).over::<Lists>();
+    let schema = Schema::new("t").column("id", Type::U64).column("name", Type::U64);
+    let table = store.create_table(schema.primary(["id"]).index(by_name)).unwrap();
+    let by_name = table.multi::<u64>("by_name").unwrap();
+    let (id, name) = (table.column::<u64>("id").unwrap(), table.column::<u64>("name").unwrap());
+    let add = |number: u64, of: u64| {
+        let tx = store.begin();
+        let added = tx.insert(&table, |row| {
+            row.set(id, number)?;
+            row.set(name, of)
+        });
+        added.and_then(|()| tx.commit())
+    };
+    for number in [10, 20] {
+        add(number, 5).unwrap();
+    }
+    let count = |tx: &Tx<'_, P>, of| tx.find_all(&by_name, of).rows().map(|rows| rows.len());
+    let scan = store.begin();
+    assert_eq!((count(&scan, 5), count(&scan, 7)), (Ok(2), Ok(0)));
+    for (number, of) in [(5, 5), (15, 5), (25, 5), (6, 7)] {
+        let added = add(number, of);
+        assert!(matches!(added, Err(Error::Aborted(_))), "{number} in {of}: {added:?}");
+    }
+    assert_eq!((count(&scan, 5), count(&scan, 7)), (Ok(2), Ok(0)));
+    // Three lists, because two keys can have one lock.
+    let others = [(100, 4), (101, 6), (102, 8)].map(|(number, of)| add(number, of));
+    assert!(others.contains(&Ok(())), "{others:?}");
+    scan.commit().unwrap();
+    assert_eq!(add(25, 5), Ok(()));
+}
+
+#[test]
+fn scans_of_lists_meet_no_phantoms() {
+    lists_have_their_own_gaps::<Locking<NoWait>>();
+    lists_have_their_own_gaps::<Locking<WaitDie>>();
 }

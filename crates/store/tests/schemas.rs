@@ -2,7 +2,7 @@
 
 #![cfg(not(any(silvics_loom, silvics_shuttle)))]
 
-use silvics_store::index::{Lists, Points, Scans};
+use silvics_store::index::{Lists, MultiLists, Points, Scans};
 use silvics_store::{Error, IndexSpec, Schema, Store, Type};
 
 #[test]
@@ -66,6 +66,79 @@ fn structures_are_chosen_by_name_and_by_type() {
     assert!(matches!(again, Err(Error::Unique { .. })));
     assert_eq!(store.transact(|tx| tx.delete(&index, 5)), Ok(true));
     assert_eq!(store.transact(|tx| tx.delete(&index, 5)), Ok(false));
+}
+
+/// Customers by last name, as in the study's database, over a tree that cannot scan.
+#[test]
+fn several_rows_have_one_key_in_lists() {
+    type Lists = MultiLists<Points<silvics::BronsonTree<silvics::Shared>>>;
+    let store: Store = Store::new().unwrap();
+    let by_name = || IndexSpec::multi("by_name", ["name"]).over::<Lists>();
+    let columns = |table: &str| {
+        Schema::new(table).column("id", Type::U64).column("name", Type::I64).column("n", Type::U32)
+    };
+    let table = store.create_table(columns("t").primary(["id"]).index(by_name())).unwrap();
+    let (id, name) = (table.column::<u64>("id").unwrap(), table.column::<i64>("name").unwrap());
+    let (by_id, by_name_) =
+        (table.index::<u64>("primary").unwrap(), table.multi("by_name").unwrap());
+    let add = |number: u64, to: i64| {
+        store.transact(|tx| {
+            tx.insert(&table, |row| {
+                row.set(id, number)?;
+                row.set(name, to)
+            })
+        })
+    };
+    // More rows than a walk copies at a time, in no order, and lists of one row beside it.
+    let count = if cfg!(miri) { 40 } else { 500 };
+    for number in 0..count {
+        add(number * 7 % count, 5).unwrap();
+    }
+    for other in [i64::MIN, 4, 6, i64::MAX] {
+        add(1000 + other.rem_euclid(10) as u64, other).unwrap();
+    }
+    let ids = |of: i64, descending: bool, limit: usize| -> Vec<u64> {
+        let tx = store.begin();
+        let scan = tx.find_all(&by_name_, of).limit(limit);
+        let scan = if descending { scan.descending() } else { scan };
+        let rows = scan.rows().unwrap();
+        rows.iter().map(|row| row.get(id).unwrap()).collect()
+    };
+    let all: Vec<u64> = (0..count).collect();
+    assert_eq!(ids(5, false, usize::MAX), all);
+    assert_eq!(ids(5, false, 35), all[..35]);
+    let reversed: Vec<u64> = all.iter().rev().copied().collect();
+    assert_eq!(ids(5, true, usize::MAX), reversed);
+    assert_eq!(ids(5, true, 35), reversed[..35]);
+    for other in [i64::MIN, 4, 6, i64::MAX] {
+        assert_eq!(ids(other, false, 9), [1000 + other.rem_euclid(10) as u64]);
+    }
+    assert!(ids(7, false, 9).is_empty());
+    // The first one, one in the middle, and the last one leave; one moves to another list.
+    for number in [0, count / 2, count - 1] {
+        assert_eq!(store.transact(|tx| tx.delete(&by_id, number)), Ok(true));
+    }
+    let moved = store.transact(|tx| tx.update(&by_id, 3, |row| row.set(name, 7)));
+    assert_eq!(moved, Ok::<bool, Error>(true));
+    let left = all[1..].iter().filter(|of| ![3, count / 2, count - 1].contains(of));
+    assert_eq!(ids(5, false, usize::MAX), left.copied().collect::<Vec<_>>());
+    assert_eq!((ids(7, false, 9), table.memory()[2].entries), (vec![3], count as usize + 1));
+    let refused = |schema| store.create_table(schema).unwrap_err().to_string();
+    for schema in [
+        columns("u").primary(["n"]).index(by_name()),
+        columns("u").primary(["id"]).index(IndexSpec::multi("by_name", ["n"]).over::<Lists>()),
+        columns("u")
+            .primary(["id"])
+            .index(IndexSpec::multi("by_name", ["n", "name"]).over::<Lists>()),
+        columns("u").primary(["id"]).index(IndexSpec::unique("by_name", ["name"]).over::<Lists>()),
+        columns("u").index(IndexSpec::primary(["id", "n"]).over::<Lists>()),
+    ] {
+        let why = refused(schema);
+        assert!(
+            why.contains("a list of rows for each key: declare it by `IndexSpec::multi`"),
+            "{why}"
+        );
+    }
 }
 
 #[test]

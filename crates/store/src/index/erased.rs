@@ -29,6 +29,8 @@ pub struct IndexCore {
     pub(crate) kind: Kind,
     /// Whether transactions may scan it.
     pub(crate) scans: bool,
+    /// Whether it has a list for each key: see [`MultiLists`](super::MultiLists).
+    pub(crate) lists: bool,
     /// The columns of the key.
     pub(crate) columns: Vec<Place>,
     /// The columns of the primary key, if they follow in the index.
@@ -150,6 +152,8 @@ type Make = dyn Fn(IndexCore, &Options) -> Result<Arc<dyn ErasedIndex>, Error> +
 #[derive(Clone)]
 pub(crate) struct Maker {
     pub form: FormKind,
+    /// See [`Search::LISTS`].
+    pub lists: bool,
     pub make: Arc<Make>,
 }
 
@@ -166,6 +170,6 @@ impl Maker {
         let make = move |core, options: &Options| -> Result<Arc<dyn ErasedIndex>, Error> {
             Ok(Arc::new(Typed { core, index: make(options)? }))
         };
-        Self { form: I::Form::KIND, make: Arc::new(make) }
+        Self { form: I::Form::KIND, lists: I::LISTS, make: Arc::new(make) }
     }
 }

@@ -20,7 +20,7 @@
 
 use super::{FormOf, Scannable, Search};
 use crate::error::Error;
-use crate::key::{KeyForm, spread};
+use crate::key::{KeyForm, KeyRef, spread};
 use crate::rows::Source;
 use silvics::{AllocError, Budget, Guard, Options, PoolStats};
 use silvics_pool::Config;
@@ -32,11 +32,67 @@ use std::sync::Arc;
 /// The number of latches. The study's table has one for each bucket of keys.
 const LATCHES: usize = 1 << 14;
 
+/// The cells of lists, and the latches of keys.
+pub(super) struct Cells {
+    source: Source,
+    latches: Box<[SpinLock]>,
+}
+
+impl Cells {
+    /// Cells come from the heap of the options, or from a pool if they have none.
+    pub(super) fn new(options: &Options) -> Result<Self, AllocError> {
+        let mut latches = Vec::new();
+        latches
+            .try_reserve_exact(LATCHES)
+            .map_err(|_| AllocError::System { requested: LATCHES })?;
+        latches.resize_with(LATCHES, SpinLock::new);
+        let budget = options.budget.clone().unwrap_or_else(|| Arc::new(Budget::new(None)));
+        let mut config = Config::of_budget(options.pages, budget);
+        config.tuning = options.tuning;
+        let shared = options.heap.is_some();
+        if let Some(heap) = &options.heap {
+            config.heap = Arc::clone(heap);
+        }
+        Ok(Self { source: Source::new("cell", shared, &config), latches: latches.into() })
+    }
+
+    /// Locks the latch of a key.
+    #[inline]
+    pub(super) fn latch(&self, key: KeyRef<'_>) -> Held<'_> {
+        let latch = &self.latches[(spread(0, key) >> 32) as usize % LATCHES];
+        latch.lock();
+        Held(latch)
+    }
+
+    /// Allocates a cell, and writes it.
+    pub(super) fn alloc<C>(&self, cell: C) -> Result<NonNull<C>, AllocError> {
+        let to = self.source.alloc(size_of::<C>())?.cast();
+        // SAFETY: the cell has room, and no other thread knows it.
+        unsafe { to.write(cell) };
+        Ok(to)
+    }
+
+    /// # Safety
+    /// `alloc` returned the cell. It is freed once, and nobody uses it.
+    pub(super) unsafe fn free<C>(&self, cell: NonNull<C>) {
+        // SAFETY: the caller's promise.
+        unsafe { self.source.free(cell.cast(), size_of::<C>()) };
+    }
+
+    /// The bytes of the latches.
+    pub(super) fn latch_bytes(&self) -> usize {
+        size_of_val(&*self.latches)
+    }
+
+    pub(super) fn stats(&self) -> PoolStats {
+        self.source.stats()
+    }
+}
+
 /// The index `I`, whose words are the addresses of cells with the addresses of rows.
 pub struct Lists<I: Search> {
     index: I,
-    cells: Source,
-    latches: Box<[SpinLock]>,
+    cells: Cells,
 }
 
 #[repr(C)]
@@ -48,7 +104,7 @@ struct Cell {
 const _: () = assert!(size_of::<Cell>() == 32);
 
 /// A latch that is held.
-struct Held<'a>(&'a SpinLock);
+pub(super) struct Held<'a>(&'a SpinLock);
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
@@ -65,27 +121,12 @@ impl<I: Search> Lists<I> {
     }
 
     fn with(index: I, options: &Options) -> Result<Self, AllocError> {
-        let mut latches = Vec::new();
-        latches
-            .try_reserve_exact(LATCHES)
-            .map_err(|_| AllocError::System { requested: LATCHES })?;
-        latches.resize_with(LATCHES, SpinLock::new);
-        let budget = options.budget.clone().unwrap_or_else(|| Arc::new(Budget::new(None)));
-        let mut config = Config::of_budget(options.pages, budget);
-        config.tuning = options.tuning;
-        let shared = options.heap.is_some();
-        if let Some(heap) = &options.heap {
-            config.heap = Arc::clone(heap);
-        }
-        let cells = Source::new("cell", shared, &config);
-        Ok(Self { index, cells, latches: latches.into_boxed_slice() })
+        Ok(Self { index, cells: Cells::new(options)? })
     }
 
     #[inline]
     fn latch(&self, key: FormOf<'_, I>) -> Held<'_> {
-        let latch = &self.latches[(spread(0, I::Form::erase(key)) >> 32) as usize % LATCHES];
-        latch.lock();
-        Held(latch)
+        self.cells.latch(I::Form::erase(key))
     }
 
     /// Reads a cell. The caller holds the latch of its key.
@@ -134,15 +175,13 @@ unsafe impl<I: Search> Search for Lists<I> {
         if let Some(present) = self.index.get(key, guard) {
             return Ok(Some(Self::row(present)));
         }
-        let cell = self.cells.alloc(size_of::<Cell>())?;
-        // SAFETY: the cell has room, and no other thread knows it.
-        unsafe { cell.cast().write(Cell { row: word, _rest: [0; 3] }) };
+        let cell = self.cells.alloc(Cell { row: word, _rest: [0; 3] })?;
         let address = cell.as_ptr().expose_provenance() as u64;
         // SAFETY: the caller's promise.
         let inserted = unsafe { self.index.try_insert(key, address, guard) };
         if !matches!(inserted, Ok(None)) {
             // SAFETY: allocated above, and the index has refused it.
-            unsafe { self.cells.free(cell, size_of::<Cell>()) };
+            unsafe { self.cells.free(cell) };
         }
         // The latch is held, so the key is still absent.
         inserted.map(|present| present.map(Self::row))
@@ -168,10 +207,10 @@ unsafe impl<I: Search> Search for Lists<I> {
         let Some(present) = self.index.get(key, guard) else { return Ok(()) };
         // SAFETY: the caller's promise.
         unsafe { self.index.remove(key, guard) }?;
-        let cell = std::ptr::with_exposed_provenance_mut::<u8>(present as usize);
+        let cell = std::ptr::with_exposed_provenance_mut::<Cell>(present as usize);
         if let Some(cell) = NonNull::new(cell) {
             // SAFETY: L1: the index does not lead to the cell any more.
-            unsafe { self.cells.free(cell, size_of::<Cell>()) };
+            unsafe { self.cells.free(cell) };
         }
         Ok(())
     }
@@ -198,7 +237,7 @@ unsafe impl<I: Search> Search for Lists<I> {
     }
 
     fn bytes(&self) -> Option<usize> {
-        Some(self.index.bytes()? + self.latches.len())
+        Some(self.index.bytes()? + self.cells.latch_bytes())
     }
 
     fn pool_stats(&self) -> Vec<PoolStats> {

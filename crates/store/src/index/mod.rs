@@ -5,16 +5,19 @@
 //! | [`Points<I>`] | any structure of silvics, by its type; no scans |
 //! | [`Scans<I>`] | a structure of silvics that scans, by its type |
 //! | [`Named<F>`] | a structure of silvics, by its name at run time |
-//! | [`Lists<I>`] | the study's index: a key leads to a list of rows, under a lock of a table |
+//! | [`Lists<I>`] | the study's unique index: a key leads to a list, under a lock of a table |
+//! | [`MultiLists<I>`] | the study's index with several rows for a key |
 
 mod erased;
 mod lists;
+mod multi_lists;
 mod named;
 mod structures;
 
 pub(crate) use erased::{Bounds, Maker, Typed};
 pub(crate) use erased::{ErasedIndex, IndexCore};
 pub use lists::Lists;
+pub use multi_lists::MultiLists;
 pub use named::{InTable, Named};
 pub(crate) use named::{default_structure, names};
 pub use structures::{Points, Scans};
@@ -42,6 +45,10 @@ pub type FormOf<'a, I> = <<I as Search>::Form as IndexKey>::Ref<'a>;
 pub unsafe trait Search: Send + Sync + Sized + 'static {
     /// The form of the keys: `u64` or `[u8]`.
     type Form: KeyForm + ?Sized;
+
+    /// Whether it is an index of lists, as [`MultiLists`]: it scans within a list alone.
+    #[doc(hidden)]
+    const LISTS: bool = false;
 
     /// Makes an empty index.
     fn make(options: &Options) -> Result<Self, AllocError>;

@@ -24,7 +24,8 @@
 //!   the columns change only under the exclusive lock.
 //! * P2: the lock of a row also stands for the gap between its key and the key before it, in each
 //!   index. A transaction that has scanned a gap holds this lock. The lock `end` of an index stands
-//!   for the gap behind its last key.
+//!   for the gap behind its last key. In an index of lists, each list has its own gaps, and the
+//!   lock of its key in the table of key locks stands for the gap behind its last entry.
 //! * P3: a transaction that places an entry sees the lock of each transaction that has scanned the
 //!   gap of its key before, or that transaction sees the entry: one of the two fences comes first.
 //!   The scan's lock is that of the first committed row behind the gap, or of `end`. The one that
@@ -50,10 +51,11 @@ use super::held::{Locks, Mode};
 use super::{Policy, Scanned, Seen, Stop, private};
 use crate::canary::{self, Canary};
 use crate::error::Conflict;
-use crate::index::{ErasedIndex, IndexCore};
+use crate::index::{Bounds, ErasedIndex, IndexCore};
 use crate::key::{KeyRef, spread};
 use crate::lock::{NO_HOLDER, Refused, RowLock, WordLock};
 use crate::rows::{Address, Inline, RowLayout, RowRef};
+use crate::store::StoreCore;
 use crate::tx::state::{Inner, WriteKind};
 use silvics_sync::atomic::{Ordering, fence};
 use silvics_sync::backoff::Backoff;
@@ -249,17 +251,20 @@ impl<W: OnConflict, R: RowLayout<Header: RowLock>> Locking<W, R> {
         next
     }
 
-    /// Locks the gap above a range whose upper bound is `high`, so that P3 holds for it.
+    /// Locks the gap above a range, so that P3 holds for it.
     fn lock_gap_above(
         inner: &mut Inner<'_, Self>,
         index: &(dyn ErasedIndex + 'static),
-        high: Bound<KeyRef<'_>>,
+        range: Bounds<'_>,
     ) -> Result<(), Stop> {
-        let low = match high {
+        let low = match range.1 {
             Bound::Included(key) => Bound::Excluded(key),
-            Bound::Excluded(key) => Bound::Included(key),
-            Bound::Unbounded => {
-                Self::lock_end(inner, index)?;
+            // Above the last entry of a list comes no other one.
+            Bound::Excluded(key) if !index.core().lists || of_same_list(range.0, key) => {
+                Bound::Included(key)
+            }
+            Bound::Excluded(_) | Bound::Unbounded => {
+                Self::lock_end(inner, index, range)?;
                 fence(Ordering::SeqCst);
                 return Ok(());
             }
@@ -276,7 +281,7 @@ impl<W: OnConflict, R: RowLayout<Header: RowLock>> Locking<W, R> {
                     continue;
                 }
             } else {
-                Self::lock_end(inner, index)?;
+                Self::lock_end(inner, index, range)?;
             }
             fence(Ordering::SeqCst);
             // While this transaction waited, the owner of the lock may have inserted a row in front
@@ -288,13 +293,50 @@ impl<W: OnConflict, R: RowLayout<Header: RowLock>> Locking<W, R> {
         Err(Conflict::RangeChanged.into())
     }
 
+    /// Locks the gap behind the last key of an index, or of the list in which a range lies.
     fn lock_end(
         inner: &mut Inner<'_, Self>,
         index: &(dyn ErasedIndex + 'static),
+        range: Bounds<'_>,
     ) -> Result<(), Stop> {
-        let (end, ts) = (&index.core().end, inner.ts);
+        let key = match range.0 {
+            Bound::Included(key) | Bound::Excluded(key) => key,
+            Bound::Unbounded => KeyRef::Word(0), // of no list
+        };
+        let (end, ts) = (end(inner.store, index.core(), key), inner.ts);
         acquire::<W, _>(&mut inner.work.log.keys, (end, None), Mode::Shared, ts, W::REASON)
             .map(|_| ())
+    }
+}
+
+/// The bytes of the key of a list.
+const LIST: usize = 8;
+
+/// The key of the list in which a key of an index of lists lies.
+fn list_of(key: KeyRef<'_>) -> &[u8] {
+    match key {
+        KeyRef::Word(_) => &[],
+        KeyRef::Bytes(bytes) => bytes.get(..LIST).unwrap_or(bytes),
+    }
+}
+
+/// Whether a range that begins at a bound ends at a key of the same list.
+fn of_same_list(low: Bound<KeyRef<'_>>, high: KeyRef<'_>) -> bool {
+    let (Bound::Included(low) | Bound::Excluded(low)) = low else { return false };
+    list_of(low) == list_of(high)
+}
+
+/// The lock of the gap behind the last key of an index, or behind the last entry of the list in
+/// which a key lies.
+fn end<'a, P: Policy>(
+    store: &'a StoreCore<P>,
+    index: &'a IndexCore,
+    key: KeyRef<'_>,
+) -> &'a WordLock {
+    if index.lists {
+        store.locks.of(spread(index.serial, KeyRef::Bytes(list_of(key))))
+    } else {
+        &index.end
     }
 }
 
@@ -372,7 +414,8 @@ impl<W: OnConflict, R: RowLayout<Header: RowLock>> Policy for Locking<W, R> {
         key: KeyRef<'_>,
     ) -> Result<(), Stop> {
         if index.core().scans {
-            Self::lock_gap_above(inner, index, Bound::Included(key))?;
+            let key = Bound::Included(key);
+            Self::lock_gap_above(inner, index, (key, key))?;
         }
         Ok(())
     }
@@ -393,7 +436,7 @@ impl<W: OnConflict, R: RowLayout<Header: RowLock>> Policy for Locking<W, R> {
                 // The transaction holds the lock of each row that it writes.
                 Some(next) if inner.work.writes.find(next.address).is_some() => None,
                 Some(next) => inner.work.log.rows.others(next.header()),
-                None => inner.work.log.keys.others(&index.core().end),
+                None => inner.work.log.keys.others(end(inner.store, index.core(), key)),
             };
             match others {
                 None if index.core().removals.load(Ordering::Relaxed) != removals => {}
@@ -412,7 +455,7 @@ impl<W: OnConflict, R: RowLayout<Header: RowLock>> Policy for Locking<W, R> {
         if canary::planted(Canary::NextKeyIgnored) {
             return Ok(true);
         }
-        Self::lock_gap_above(inner, index, bounds.1)?;
+        Self::lock_gap_above(inner, index, bounds)?;
         let mut left = inner.work.segment.iter();
         let mut same = true;
         index.walk(bounds, scanned.descending, &inner.guard, &mut |key, word| {
