@@ -124,7 +124,7 @@ fn misses_are_modelled_where_asked() {
     }
     assert!(rows(&ycsb("run", &args))[0]["model"].is_null(), "only where asked");
     let table = run(&[&["store", "ycsb", "run", "--model", "zen4"], &args[..]].concat());
-    assert!(stdout(&table).contains("art optimistic: in the model of zen4"));
+    assert!(stdout(&table).contains("A transaction in the model of zen4"));
 }
 
 #[test]
@@ -304,6 +304,8 @@ fn wrong_input_is_refused() {
     refuses(&["-P", &file, "--model", "haswell"], &["--model", "reads of scans"]);
     let peer = ["-P", &workload("c"), "--index", "peer:congee", "--model", "haswell"];
     refuses(&peer, &["--model", "reads of `peer:congee` cannot be recorded"]);
+    let lines = ["-P", &workload("c"), "--format", "ycsb", "--model", "haswell"];
+    refuses(&lines, &["--format", "no room for a model"]);
     refuses(&["-P", &file, "--model", "z80"], &["--model", "`z80`", "choose haswell"]);
     refuses(&["-P", &file, "--format", "xml"], &["--format", "table, json, csv or ycsb"]);
     refuses(&["--study", "--rows", "8"], &["--rows", "16 distinct rows"]);
@@ -336,12 +338,12 @@ fn databases_have_the_same_records() {
 
 #[test]
 fn stores_are_verified() {
-    let output = run(&["verify", "--store", "--seconds", "2.4", "--format", "json"]);
+    let output = run(&["verify", "--store", "--seconds", "2.8", "--format", "json"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["anomalies"], 0);
     let stores = report["by_store"].as_array().unwrap();
-    assert_eq!(stores.len(), 12);
+    assert_eq!(stores.len(), 14);
     assert!(stores.iter().all(|store| store["transactions"].as_u64().unwrap() > 0));
     let table = run(&["verify", "--store", "wait-die/words", "--seconds", "0.2"]);
     assert!(String::from_utf8(table.stdout).unwrap().contains("no anomaly"));

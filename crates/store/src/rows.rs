@@ -186,7 +186,7 @@ pub struct RowPart {
     pub name: &'static str,
     /// The address of its first byte.
     pub address: usize,
-    /// The bytes of it that are used, without padding.
+    /// The bytes of it that are used: in the layout [`Study`], those of a lock without its padding.
     pub bytes: usize,
 }
 

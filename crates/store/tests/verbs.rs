@@ -7,7 +7,7 @@ use silvics_store::index::{Named, Scans};
 use silvics_store::lock::{Latched, Padded, SpinLock};
 use silvics_store::{
     Column, Error, Index, IndexSpec, Inline, Locking, Multi, NoWait, Optimistic, Policy, Row,
-    Schema, SchemaError, Store, Study, Table, Tx, Type, ValueError, WaitDie,
+    RowPart, Schema, SchemaError, Store, Study, Table, Tx, Type, ValueError, WaitDie,
 };
 use silvics_sync::pthread::PthreadLock;
 use std::ops::ControlFlow;
@@ -428,6 +428,10 @@ fn batches_are_lookups<P: Policy>() {
     tx.commit().unwrap();
 }
 
+fn parts_of<P: Policy>(tx: &Tx<'_, P>, people: &People<P>, number: u64) -> Vec<RowPart> {
+    tx.parts(&people.id, number).unwrap().unwrap()
+}
+
 fn parts_are_where_rows_lie<P: Policy>() {
     let people = people::<P>();
     people.fill(20);
@@ -435,7 +439,7 @@ fn parts_are_where_rows_lie<P: Policy>() {
     people.add(&tx, 21, "21@x", "").unwrap();
     let (mut places, mut names) = (Vec::new(), Vec::new());
     for number in 1..=21_u64 {
-        let parts = tx.parts(&people.id, number).unwrap().unwrap();
+        let parts = parts_of(&tx, &people, number);
         assert_eq!(tx.parts(&people.by_email, format!("{number}@x")).unwrap().unwrap(), parts);
         names = parts.iter().map(|part| part.name).collect();
         places.extend(parts.iter().map(|part| (part.address, part.address + part.bytes)));
@@ -448,7 +452,14 @@ fn parts_are_where_rows_lie<P: Policy>() {
         // The columns of a new row are written by its commit.
         assert_eq!(there == row.bytes(), number <= 20, "{number}");
     }
-    assert!(names == ["lock", "columns"] || names == ["wrapper", "row", "lock", "columns"]);
+    let sizes: Vec<usize> = parts_of(&tx, &people, 5).iter().map(|part| part.bytes).collect();
+    match names[..] {
+        ["lock", "columns"] => assert!(matches!(sizes[0], 8 | 16), "{sizes:?}"),
+        ["wrapper", "row", "lock", "columns"] => {
+            assert_eq!(sizes[..3], [8, 16, size_of::<StudyLock>()], "a lock without its padding");
+        }
+        _ => panic!("{names:?}"),
+    }
     places.sort_unstable();
     assert!(places.windows(2).all(|parts| parts[0].1 <= parts[1].0), "{places:?}");
     assert_eq!(tx.parts(&people.id, 22), Ok(None));

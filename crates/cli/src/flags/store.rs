@@ -96,9 +96,9 @@ pub struct YcsbArgs {
     #[arg(long)]
     pub costs: bool,
 
-    /// Runs transactions of one thread through a model of this machine, and prints the translations
-    /// and the cache lines that each has missed, in the index and in rows: haswell, abu-dhabi,
-    /// i7-2630qm, i7-4770, sapphire-rapids, zen4, graviton3, host (this one)
+    /// Runs transactions of one thread through a model of a machine, and prints how many
+    /// translations and cache lines a transaction misses: haswell, abu-dhabi, i7-2630qm, i7-4770,
+    /// sapphire-rapids, zen4, graviton3, host (this one)
     #[arg(long, value_name = "MACHINE")]
     pub model: Option<String>,
 

@@ -307,7 +307,7 @@ impl Contender {
             return Err(Error::value("--model", problem));
         };
         let name = self.structure();
-        Ok(Box::new(move |options| Ok(Recorder::new(name.clone(), make(options)?))))
+        Ok(Box::new(move |options| Ok(Recorder::made(name.clone(), make, options)?)))
     }
 
     fn store<P: Policy, I: Scannable + Search<Form = u64>>(

@@ -93,10 +93,10 @@ fn run(plan: &Plan, crew: &Crew, report: &mut Report) -> Result<(), Error> {
     let models = usize::from(plan.model.is_some());
     let runs = plan.contenders.len() * (models + 1 + plan.threads.len() * plan.rounds);
     let progress = Progress::new(runs);
-    if plan.model.is_some() {
+    if let Some(machine) = &plan.model {
         for contender in &plan.contenders {
             progress.doing(format!("{} in the model", contender.name()));
-            match Modelled::of(contender, plan, crew) {
+            match Modelled::of(contender, plan, machine, crew) {
                 Err(Error::Interrupted) => return Ok(()),
                 modelled => report.models.push(modelled?),
             }

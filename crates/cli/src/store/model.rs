@@ -4,18 +4,24 @@
 //! A store is loaded as the one that is measured, over an index that records its reads. Then one
 //! thread runs transactions of the workload. The model reads, for each operation:
 //!
-//! * in the index: what its lookups read, and in the study's lists the cell that leads to the row;
-//!   an insertion counts as a lookup of its key;
-//! * in the table: each part of the row;
-//! * at the commit: the parts of the row again, its columns only if they are written.
+//! * in the index: what its lookups read. An insertion counts as a lookup of its key;
+//! * in the table: each part of the row, and in the study's layouts the cell that leads to it;
+//! * at the commit: the lock of the row again. For a row that is written, it also reads again what
+//!   leads to the row's columns, and those words of them that have changed.
 //!
-//! The memory of the transaction itself and the locks of absent keys are left out: they are some
-//! pages, and lie where they lie whatever the index. Writes count as reads. Lookups by `get_many`
-//! count in the same order as single ones.
+//! # What is left out
+//! * The copies of rows that a transaction makes, the locks of absent keys and the latches of the
+//!   study's lists. They are some pages that stay in the translations, so the figures on
+//!   translations hardly depend on them. They take room in the first cache, so its misses are a
+//!   lower bound.
+//! * Writes count as reads, and the nodes that an insertion makes are not read.
+//! * A read-modify-write looks its key up twice; both lookups come before the row. The model
+//!   ignores `--get-many`: it reads index and row of each operation in turn.
 
 use super::contenders::Contender;
 use super::job::Job;
 use super::plan::Plan;
+use super::recorder::CELL;
 use super::run::{self, Context, Fault, Tally};
 use super::traced::{Step, Traced};
 use crate::drive::replayed::{Misses, Part, Replayed};
@@ -25,7 +31,7 @@ use crate::flags::error::Error;
 use crate::host::memory::Mappings;
 use crate::interrupt;
 use serde::Serialize;
-use silvics_layout::PageSize;
+use silvics_layout::{Machine, PageSize};
 use silvics_workload::Share;
 use silvics_workload::ycsb::{Fields, Inserts, Op};
 use std::collections::BTreeSet;
@@ -34,43 +40,49 @@ use std::ops::Range;
 /// The operations that count; as many before them fill the model.
 const OPERATIONS: usize = 40_000;
 
-/// The misses of a transaction, on average.
+/// The mean misses of a transaction.
 #[derive(Clone, Debug, Serialize)]
 pub struct Modelled {
     /// The machine of the model.
     pub machine: &'static str,
     /// The transactions that count.
     pub transactions: usize,
-    /// The size of the pages of most of the index, and of most rows.
+    /// The size of the pages of most of the index.
     pub index_pages: &'static str,
+    /// The size of the pages of most rows.
     pub row_pages: &'static str,
-    /// The misses in the index, and in rows.
+    /// The misses in the index.
     pub index: Misses,
+    /// The misses in rows.
     pub rows: Misses,
 }
 
 impl Modelled {
-    /// Loads the store of a contender, and runs its transactions through the model, if the plan has
-    /// one.
-    pub fn of(contender: &Contender, plan: &Plan, crew: &Crew) -> Result<Option<Self>, Error> {
-        Self::with(contender, plan, crew, OPERATIONS)
+    /// Loads the store of a contender, and runs its transactions through the model of a machine.
+    pub fn of(
+        contender: &Contender,
+        plan: &Plan,
+        machine: &Machine,
+        crew: &Crew,
+    ) -> Result<Self, Error> {
+        Self::with(contender, plan, machine, crew, OPERATIONS)
     }
 
     /// As `of`, with the number of operations that count.
     fn with(
         contender: &Contender,
         plan: &Plan,
+        machine: &Machine,
         crew: &Crew,
         operations: usize,
-    ) -> Result<Option<Self>, Error> {
-        let Some(machine) = &plan.model else { return Ok(None) };
+    ) -> Result<Self, Error> {
+        let replayed = Replayed::new(machine);
+        let replayed = replayed.map_err(|error| Error::value("--model", error))?;
         let store = contender.make_recorded(plan)?;
         run::load(store.engine(), plan, crew).map_err(|fault| fault.of(contender))?;
         if interrupt::pending() {
             return Err(Error::Interrupted);
         }
-        let replayed = Replayed::new(machine);
-        let replayed = replayed.map_err(|error| Error::value("--model", error))?;
         let pages = pages(&*store, plan, contender.place.page_size());
         let pages = pages.map_err(|fault| fault.of(contender))?;
         let mut run = Run { replayed, pages, done: 0 };
@@ -79,7 +91,7 @@ impl Modelled {
         let [index, rows] = run.replayed.per_transaction(transactions);
         let [index_pages, row_pages] = pages.map(PageSize::name);
         let machine = machine.name;
-        Ok(Some(Self { machine, transactions, index_pages, row_pages, index, rows }))
+        Ok(Self { machine, transactions, index_pages, row_pages, index, rows })
     }
 
     /// The misses in the index and in rows.
@@ -104,12 +116,14 @@ impl Run {
         let stream = plan.job.stream(plan.seed, Share::ALONE, &inserts, plan.transaction);
         let mut stream = stream.map_err(Fault::Error)?;
         let mut context = context(plan, &inserts);
-        // A thread of the study has no more transactions.
         let most = match &plan.job {
-            Job::Core(..) => usize::MAX,
-            Job::Study(study, _) => study.transactions as usize,
+            // Rows that the measured runs do not insert would make the table larger.
+            Job::Core(workload, _) if workload.inserts_records() => plan.operations,
+            Job::Core(..) => None,
+            Job::Study(study, _) => Some(study.transactions * study.requests as u64),
         };
-        let wanted = most.min(2 * operations.div_ceil(plan.transaction));
+        let most = most.map_or(2 * operations, |most| (2 * operations).min(most as usize));
+        let wanted = most.div_ceil(plan.transaction);
         let mut fault = None;
         let mut next = |ops: &[Op]| {
             context.stamp += 1;
@@ -134,20 +148,34 @@ impl Run {
     fn replay(&mut self, steps: &[Step]) {
         self.done += 1;
         let [of_index, of_rows] = self.pages;
+        let mut read = |part, address, bytes| {
+            let pages = if part == Part::Index { of_index } else { of_rows };
+            self.replayed.read(part, address, bytes, pages);
+        };
         for step in steps {
-            for read in &step.path {
-                self.replayed.read(Part::Index, read.address, read.bytes, of_index);
+            for of in &step.path {
+                let is_cell = of.layout.kind == CELL.kind;
+                read(if is_cell { Part::Rows } else { Part::Index }, of.address, of.bytes);
             }
             for part in &step.row {
-                self.replayed.read(Part::Rows, part.address, part.bytes, of_rows);
+                read(Part::Rows, part.address, part.bytes);
             }
         }
-        for step in steps {
-            let [heads @ .., columns] = &step.row[..] else { continue };
-            let written = step.writes.then_some(columns);
-            for part in heads.iter().chain(written) {
-                self.replayed.read(Part::Rows, part.address, part.bytes, of_rows);
+        commit(steps, &mut |address, bytes| read(Part::Rows, address, bytes));
+    }
+}
+
+/// Calls `read` with the address and the bytes of each read of a commit.
+fn commit(steps: &[Step], read: &mut dyn FnMut(usize, usize)) {
+    for step in steps {
+        let is_written = !step.written.is_empty();
+        for part in &step.row {
+            if part.name == "lock" || (is_written && part.name != "columns") {
+                read(part.address, part.bytes);
             }
+        }
+        for &(address, bytes) in &step.written {
+            read(address, bytes);
         }
     }
 }
@@ -197,8 +225,9 @@ mod tests {
     use silvics_store::index::Named;
 
     fn modelled(plan: &Plan, operations: usize) -> Vec<Modelled> {
-        let of = |contender| Modelled::with(contender, plan, &Crew::new(), operations);
-        plan.contenders.iter().map(|contender| of(contender).unwrap().unwrap()).collect()
+        let (machine, crew) = (plan.model.as_ref().unwrap(), Crew::new());
+        let of = |contender| Modelled::with(contender, plan, machine, &crew, operations);
+        plan.contenders.iter().map(|contender| of(contender).unwrap()).collect()
     }
 
     const READS: &str = "-p readproportion=1 -p updateproportion=0 -p requestdistribution=uniform";
@@ -238,11 +267,67 @@ mod tests {
         assert!(study.rows.l1 > inline.rows.l1 + 1.0, "{inline:?} {study:?}");
     }
 
+    /// The sum of what a transaction has read, in an empty model: each line misses once.
+    fn lines(steps: &[Step]) -> [f64; 2] {
+        let machine = Machine::named("i7-2630qm").unwrap().without_prefetch();
+        let replayed = Replayed::new(&machine).unwrap();
+        let mut run = Run { replayed, pages: [PageSize::Small; 2], done: 0 };
+        run.replay(steps);
+        run.replayed.per_transaction(1).map(|misses| misses.l1)
+    }
+
+    /// Transactions of the study's layout and of the default one, with the lines of each part. A
+    /// row of the study has its parts in five lines or more; an update changes up to three words.
+    #[test]
+    fn a_commit_reads_what_the_store_reads() {
+        let flags = "--policy no-wait --row-layout inline,study-padded --pages 4k --model haswell";
+        let plan = lies::plan(&format!("{flags} -p fieldlength=10"));
+        for contender in &plan.contenders {
+            let store = contender.make_recorded(&plan).unwrap();
+            run::load(store.engine(), &plan, &Crew::new()).map_err(|_| "the load").unwrap();
+            let inserts = plan.job.inserts();
+            let mut context = context(&plan, &inserts);
+            context.stamp = 9;
+            let mut trace = |op| store.trace(&[op], &mut context).map_err(|_| "wrong").unwrap();
+            let [read] = &trace(Op::Read { record: 7, fields: Fields::All })[..] else { panic!() };
+            let fields = Fields::One(3);
+            let [update] = &trace(Op::Update { record: 7, fields })[..] else { panic!() };
+            assert_eq!(read.row, update.row, "a row keeps its place");
+            assert!(read.written.is_empty() && !read.path.is_empty());
+            let columns = update.row.last().unwrap();
+            let of_row = columns.address..columns.address + columns.bytes;
+            let changed: usize = update.written.iter().map(|(_, bytes)| bytes).sum();
+            assert!((1..=24).contains(&changed), "{:?}", update.written);
+            for (address, bytes) in &update.written {
+                assert!(of_row.contains(address) && address + bytes <= of_row.end);
+            }
+            // In an empty model, the commit meets the lines that its row has brought.
+            let path = |step: &Step| Step { path: Vec::new(), ..step.clone() };
+            let row = lines(&[path(read)])[1];
+            assert_eq!(lines(&[path(update)])[1].to_string(), row.to_string());
+            let names: Vec<&str> = read.row.iter().map(|part| part.name).collect();
+            let is_study = contender.row_layout() == "study-padded";
+            assert!(if is_study { row >= 5.0 } else { (3.0..=4.0).contains(&row) }, "{row}");
+            assert_eq!(names.len(), if is_study { 4 } else { 2 });
+            assert_eq!(again(read), [1, 0]);
+            assert_eq!(again(update), [names.len() - 1, update.written.len()]);
+        }
+    }
+
+    /// The reads of the parts of a row, and of words in its columns, that a commit makes.
+    fn again(step: &Step) -> [usize; 2] {
+        let mut seen = Vec::new();
+        commit(std::slice::from_ref(step), &mut |address, _| seen.push(address));
+        let part = |address: &&usize| step.row.iter().any(|part| part.address == **address);
+        let parts = seen.iter().filter(part).count();
+        [parts, seen.len() - parts]
+    }
+
     /// Each structure that can be an index records its reads, those of insertions included.
     #[test]
     fn each_index_is_recorded() {
         for name in STRUCTURES.iter().map(|structure| structure.name) {
-            let inserts = "-p readproportion=0.5 -p updateproportion=0 -p insertproportion=0.5";
+            let inserts = "-p readproportion=0 -p updateproportion=0 -p insertproportion=1";
             let flags = format!("--model haswell --index {name} --placement shared {inserts}");
             let is_index = Named::<u64>::with_structure(name, true, &Options::default()).is_ok();
             let plan = lies::try_plan(&flags);

@@ -163,6 +163,10 @@ impl Plan {
                                workload without scans";
                 return Err(Error::value("--model", problem));
             }
+            if self.format == Output::Ycsb {
+                let problem = "`ycsb` has no room for a model: leave --model out, or choose json";
+                return Err(Error::value("--format", problem));
+            }
             self.contenders.iter().try_for_each(|contender| contender.recorder().map(|_| ()))?;
         }
         if let (Output::Ycsb, true) = (self.format, self.contenders.len() * self.threads.len() > 1)

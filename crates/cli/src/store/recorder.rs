@@ -1,10 +1,11 @@
 //! An index whose reads are recorded.
 
+use crate::catalogue::Inspect;
 use crate::drive::inspected::Inspected;
 use silvics::{AllocError, Guard, Options, PoolStats};
 use silvics_layout::record::{self, Why};
 use silvics_layout::{Field, NodeLayout};
-use silvics_store::index::{Scannable, Search};
+use silvics_store::index::{CELL_BYTES, Scannable, Search};
 use std::ops::Bound;
 
 /// An index of the catalogue. A thread that records its reads has those of lookups: see
@@ -17,12 +18,18 @@ pub struct Recorder {
 }
 
 /// The cells of the study's lists: see [`silvics_store::index::Lists`].
-static CELL: NodeLayout =
-    NodeLayout { kind: "cell", size: 32, align: 8, search: &[], found: &[Field::new("row", 0, 8)] };
+pub static CELL: NodeLayout = NodeLayout {
+    kind: "cell",
+    size: CELL_BYTES,
+    align: 8,
+    search: &[],
+    found: &[Field::new("row", 0, 8)],
+};
 
 impl Recorder {
-    pub fn new(name: String, index: Box<dyn Inspected<u64>>) -> Self {
-        Self { name, index, leads_to_cells: false }
+    /// Makes an index of the catalogue with these options. `name` is its name there.
+    pub fn made(name: String, make: Inspect<u64>, options: &Options) -> Result<Self, AllocError> {
+        Ok(Self { name, index: make(options)?, leads_to_cells: false })
     }
 
     /// The index as that of the study's lists.
@@ -32,8 +39,9 @@ impl Recorder {
     }
 }
 
-// SAFETY: the index is one of ours, as `Named` is. It is of the domain in the options, and the
-// store's guard is pinned while it makes a call: so S1 to S3, S5 and S6 hold. It cannot scan (S4).
+// SAFETY: the index is one of the catalogue, as `Named` is, since only `made` makes this type; that
+// also made it with the options, so it is of their domain, whose guard is pinned during each call.
+// So S1 to S3, S5 and S6 hold. It cannot scan (S4).
 unsafe impl Search for Recorder {
     type Form = u64;
 

@@ -36,6 +36,18 @@ impl Report {
             _ = write!(text, "\n{threads} thread{}\n{table}\n", plural(threads));
             details(&mut text, rows);
         }
+        let first = self.results.chunk_by(|a, b| a.threads == b.threads).next();
+        if let Some(table) = first.and_then(models)
+            && let Some(model) = self.models.first()
+        {
+            _ = write!(
+                text,
+                "\nA transaction in the model of {}, on average, with its share in the index: \
+                 misses of the first level of the TLB, walks of the page table, misses of the \
+                 first cache, lines read from memory\n{table}\n",
+                model.machine
+            );
+        }
         if !self.best.is_empty() {
             let table = best(&self.best, self.unit());
             _ = write!(text, "\nEach with its best number of threads\n{table}\n");
@@ -276,28 +288,55 @@ fn details(text: &mut String, rows: &[Row]) {
                 costs.beyond_ns
             );
         }
-        if let Some(model) = &row.model {
-            _ = writeln!(text, "{}", modelled(&name, model));
-        }
     }
 }
 
-/// The sentence on a model.
-fn modelled(name: &str, model: &Modelled) -> String {
-    let all = model.all();
-    let figure = |all: f64, in_index: f64| format!("{all:.1} ({in_index:.1})");
-    format!(
-        "{name}: in the model of {}, with the index on pages of {} and rows on pages of {}, a \
-         transaction (its lookups in the index) misses {} translations of the first level and {} \
-         of all levels, {} lines of the first cache and {} of all caches",
-        model.machine,
-        model.index_pages,
-        model.row_pages,
-        figure(all.tlb, model.index.tlb),
-        figure(all.walks, model.index.walks),
-        figure(all.l1, model.index.l1),
-        figure(all.memory, model.index.memory),
-    )
+/// The table of models: one row for each contender.
+fn models(rows: &[Row]) -> Option<comfy_table::Table> {
+    let header = [
+        "index",
+        "policy",
+        "rows",
+        "placement",
+        "index on",
+        "rows on",
+        "TLB misses",
+        "index",
+        "walks",
+        "index",
+        "L1 misses",
+        "index",
+        "memory reads",
+        "index",
+    ];
+    let mut table = output::table(&header);
+    let mut rows = rows.iter().filter_map(|row| Some((row, row.model.as_ref()?))).peekable();
+    rows.peek()?;
+    for (row, model) in rows {
+        let all = model.all();
+        let pairs = [
+            (all.tlb, model.index.tlb),
+            (all.walks, model.index.walks),
+            (all.l1, model.index.l1),
+            (all.memory, model.index.memory),
+        ];
+        let mut cells = vec![
+            row.index.clone(),
+            row.policy.into(),
+            row.row_layout.into(),
+            row.place(),
+            model.index_pages.into(),
+            model.row_pages.into(),
+        ];
+        cells.extend(
+            pairs.iter().flat_map(|(all, index)| [all, index]).map(|of| format!("{of:.2}")),
+        );
+        table.add_row(cells);
+    }
+    for column in table.column_iter_mut().skip(6) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    Some(table)
 }
 
 fn ends(interval: Interval, decimals: usize) -> String {
@@ -309,7 +348,7 @@ fn figure(figure: Option<f64>, decimals: usize) -> String {
     figure.map_or(NOTHING.into(), |figure| format!("{figure:.decimals$}"))
 }
 
-const CSV_HEADER: [&str; 45] = [
+const CSV_HEADER: [&str; 48] = [
     "index",
     "structure",
     "policy",
@@ -347,6 +386,9 @@ const CSV_HEADER: [&str; 45] = [
     "miss_ns",
     "beyond_ns",
     "model_machine",
+    "model_transactions",
+    "model_index_pages",
+    "model_row_pages",
     "model_index_tlb",
     "model_index_walks",
     "model_index_l1",
@@ -411,6 +453,9 @@ fn csv_record(row: &Row) -> Vec<String> {
         cost(|costs| costs.miss_ns),
         cost(|costs| costs.beyond_ns),
         text(row.model.as_ref().map(|model| model.machine)),
+        text(row.model.as_ref().map(|model| model.transactions)),
+        text(row.model.as_ref().map(|model| model.index_pages)),
+        text(row.model.as_ref().map(|model| model.row_pages)),
         model(|model| model.index.tlb),
         model(|model| model.index.walks),
         model(|model| model.index.l1),

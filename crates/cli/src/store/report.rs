@@ -24,7 +24,7 @@ pub struct Report {
     pub interrupted: bool,
     /// The models of all contenders, if they were asked for. Each row has its own.
     #[serde(skip)]
-    pub models: Vec<Option<Modelled>>,
+    pub models: Vec<Modelled>,
 }
 
 /// The configuration, defaults included.
@@ -190,7 +190,7 @@ impl Report {
         }
         let mut rows = Row::all(plan, threads, samples);
         for row in &mut rows {
-            row.model = self.models.get(row.contender).cloned().flatten();
+            row.model = self.models.get(row.contender).cloned();
         }
         self.results.extend(rows);
     }

@@ -101,7 +101,11 @@ struct Cell {
     _rest: [u64; 3],
 }
 
-const _: () = assert!(size_of::<Cell>() == 32);
+/// The bytes of a cell, which begins with the address of the row.
+#[doc(hidden)]
+pub const CELL_BYTES: usize = size_of::<Cell>();
+
+const _: () = assert!(CELL_BYTES == 32);
 
 /// A latch that is held.
 pub(super) struct Held<'a>(&'a SpinLock);

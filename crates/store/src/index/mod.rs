@@ -16,6 +16,8 @@ mod structures;
 
 pub(crate) use erased::{Bounds, Maker, Typed};
 pub(crate) use erased::{ErasedIndex, IndexCore};
+#[doc(hidden)]
+pub use lists::CELL_BYTES;
 pub use lists::Lists;
 pub use multi_lists::MultiLists;
 pub use named::{InTable, Named};

@@ -225,7 +225,7 @@ unsafe impl<I: Search<Form = u64>> Search for MultiLists<I> {
             let first = match at {
                 // SAFETY: the caller's promise, for the words of the inner index.
                 0 => unsafe { self.index.try_insert(list, address, guard) }.map(|_| ()),
-                // SAFETY: as above.
+                // SAFETY: the caller's promise, for the words of the inner index.
                 _ => unsafe { self.index.replace(list, address, guard) },
             };
             if let Err(error) = first {
@@ -268,7 +268,7 @@ unsafe impl<I: Search<Form = u64>> Search for MultiLists<I> {
             match next {
                 // SAFETY: the caller's promise, for the words of the inner index.
                 0 => unsafe { self.index.remove(key.0, guard) },
-                // SAFETY: as above.
+                // SAFETY: the caller's promise, for the words of the inner index.
                 _ => unsafe { self.index.replace(key.0, next, guard) },
             }?;
         }
