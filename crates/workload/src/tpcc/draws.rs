@@ -1,5 +1,6 @@
 //! Random numbers and names, as clauses 2.1.6 and 4.3.2 define them.
 
+use super::Scale;
 use crate::choice::label;
 use crate::stream::below;
 use rand::SeedableRng;
@@ -16,6 +17,13 @@ pub(super) fn uniform(rng: &mut Xoshiro256PlusPlus, range: RangeInclusive<u32>) 
 /// Whether an event of this probability in percent happens.
 pub(super) fn percent(rng: &mut Xoshiro256PlusPlus, percent: u32) -> bool {
     uniform(rng, 1..=100) <= percent
+}
+
+/// Arranges items in a random order (clause 4.3.2.6).
+pub(super) fn shuffle<T>(rng: &mut Xoshiro256PlusPlus, items: &mut [T]) {
+    for last in (1..items.len()).rev() {
+        items.swap(last, below(rng, last as u64 + 1) as usize);
+    }
 }
 
 /// The constants of the non-uniform draws (clause 2.1.6.1). A database keeps those with which it
@@ -75,16 +83,19 @@ impl Constants {
         (mixed + constant) % (to - from + 1) + from
     }
 
-    pub(super) fn last_name(&self, rng: &mut Xoshiro256PlusPlus) -> LastName {
-        LastName(Self::skewed(rng, (Self::LAST_NAME, self.last_name), 0..=999) as u16)
+    /// A last name that customers of each district have. All 1000 names are drawn, and those that
+    /// no customer of a reduced scale has stand for others.
+    pub(super) fn last_name(&self, rng: &mut Xoshiro256PlusPlus, scale: Scale) -> LastName {
+        let drawn = Self::skewed(rng, (Self::LAST_NAME, self.last_name), 0..=LastName::COUNT - 1);
+        LastName((drawn % scale.last_names()) as u16)
     }
 
-    pub(super) fn customer(&self, rng: &mut Xoshiro256PlusPlus) -> u32 {
-        Self::skewed(rng, (Self::CUSTOMER, self.customer), 1..=super::CUSTOMERS)
+    pub(super) fn customer(&self, rng: &mut Xoshiro256PlusPlus, scale: Scale) -> u32 {
+        Self::skewed(rng, (Self::CUSTOMER, self.customer), 1..=scale.customers())
     }
 
-    pub(super) fn item(&self, rng: &mut Xoshiro256PlusPlus) -> u32 {
-        Self::skewed(rng, (Self::ITEM, self.item), 1..=super::ITEMS)
+    pub(super) fn item(&self, rng: &mut Xoshiro256PlusPlus, scale: Scale) -> u32 {
+        Self::skewed(rng, (Self::ITEM, self.item), 1..=scale.items())
     }
 }
 
@@ -99,12 +110,15 @@ impl Constants {
 pub struct LastName(u16);
 
 impl LastName {
+    /// The number of last names.
+    pub(super) const COUNT: u32 = 1000;
+
     const SYLLABLES: [&'static str; 10] =
         ["BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING"];
 
     /// The name with this number, if it is below 1000.
     pub fn new(number: u16) -> Option<Self> {
-        (number < 1000).then_some(Self(number))
+        (u32::from(number) < Self::COUNT).then_some(Self(number))
     }
 }
 

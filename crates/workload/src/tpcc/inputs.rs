@@ -1,8 +1,8 @@
 //! The inputs of the five transactions. Warehouses, districts, customers and items are numbered
 //! from 1 on.
 
-use super::LINES;
 use super::draws::LastName;
+use super::{LINES, UNUSED_ITEM};
 
 /// A transaction with its input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub enum Transaction {
 /// A line of a new order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Line {
-    /// The item. One above [`ITEMS`](super::ITEMS) does not exist: the order is rolled back.
+    /// The item. If it is [`UNUSED_ITEM`], which does not exist, the order is rolled back.
     pub item: u32,
     /// The warehouse that supplies it.
     pub supplier: u32,
@@ -56,7 +56,7 @@ impl NewOrder {
 
     /// Whether an item does not exist, so that the transaction must roll back.
     pub fn rolls_back(&self) -> bool {
-        self.lines().iter().any(|line| line.item > super::ITEMS)
+        self.lines().iter().any(|line| line.item == UNUSED_ITEM)
     }
 }
 

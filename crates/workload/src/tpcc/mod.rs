@@ -29,6 +29,8 @@
 //!    each terminal one (clause 2.8.1.1), and has one for each district.
 //! 3. The deck of the standard mix has 100 cards. Clause 5.2.4.2 has a deck of 23, with 43.5 % of
 //!    payments and as many new orders.
+//! 4. A [reduced scale](Scale::reduced) has fewer items, customers and last names than clause
+//!    4.3.3.1 demands.
 
 mod draws;
 mod inputs;
@@ -44,6 +46,8 @@ use std::fmt;
 
 /// The items that are sold, and the kinds of goods in the stock of each warehouse.
 pub const ITEMS: u32 = 100_000;
+/// The number of an item that does not exist. An order of it is rolled back.
+pub const UNUSED_ITEM: u32 = 0;
 /// The districts of a warehouse.
 pub const DISTRICTS: u8 = 10;
 /// The customers of a district.
@@ -57,6 +61,8 @@ pub const WAREHOUSES_MAX: u32 = 10_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scale {
     warehouses: u32,
+    items: u32,
+    customers: u32,
 }
 
 /// The reason why there is no such scale: the number of warehouses is 0 or above
@@ -77,10 +83,21 @@ impl fmt::Display for ScaleError {
 impl std::error::Error for ScaleError {}
 
 impl Scale {
-    /// A database with this number of warehouses.
+    /// A database with this number of warehouses, [`ITEMS`] items, and [`CUSTOMERS`] customers in
+    /// each district.
     pub fn new(warehouses: u32) -> Result<Self, ScaleError> {
+        Self::sized(warehouses, ITEMS, CUSTOMERS)
+    }
+
+    /// A small database for tests, with 1000 items and 60 customers in each district. No figure
+    /// that is measured with it is one of TPC-C.
+    pub fn reduced(warehouses: u32) -> Result<Self, ScaleError> {
+        Self::sized(warehouses, 1000, 60)
+    }
+
+    fn sized(warehouses: u32, items: u32, customers: u32) -> Result<Self, ScaleError> {
         if (1..=WAREHOUSES_MAX).contains(&warehouses) {
-            Ok(Self { warehouses })
+            Ok(Self { warehouses, items, customers })
         } else {
             Err(ScaleError(warehouses))
         }
@@ -89,6 +106,28 @@ impl Scale {
     /// The number of warehouses, whose numbers begin with 1.
     pub fn warehouses(self) -> u32 {
         self.warehouses
+    }
+
+    /// The number of items, whose numbers begin with 1.
+    pub fn items(self) -> u32 {
+        self.items
+    }
+
+    /// The number of customers of a district, whose numbers begin with 1. A loaded district has as
+    /// many orders.
+    pub fn customers(self) -> u32 {
+        self.customers
+    }
+
+    /// The number of orders of a loaded district that are delivered: the first 70 %. The others are
+    /// new orders.
+    pub fn delivered_orders(self) -> u32 {
+        self.customers * 7 / 10
+    }
+
+    /// The number of last names that customers of a district have.
+    fn last_names(self) -> u32 {
+        self.customers.min(LastName::COUNT)
     }
 }
 

@@ -1,13 +1,12 @@
 //! Terminals, which draw transactions.
 
-use super::draws::{Constants, percent, uniform};
+use super::draws::{Constants, percent, shuffle, uniform};
 use super::inputs::{
     Customer, Delivery, Line, NewOrder, OrderStatus, Payment, StockLevel, Transaction,
 };
-use super::{DISTRICTS, ITEMS, LINES, Scale};
+use super::{DISTRICTS, LINES, Scale, UNUSED_ITEM};
 use crate::Share;
 use crate::choice::label;
-use crate::stream::below;
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -90,9 +89,7 @@ impl Terminal {
     /// Draws the next transaction.
     pub fn draw(&mut self) -> Transaction {
         if self.next == CARDS {
-            for last in (1..CARDS).rev() {
-                self.deck.swap(last, below(&mut self.rng, last as u64 + 1) as usize);
-            }
+            shuffle(&mut self.rng, &mut self.deck);
             self.next = 0;
         }
         self.next += 1;
@@ -123,9 +120,9 @@ impl Terminal {
     /// A customer by last name in 60 % of all cases (clauses 2.5.1.2 and 2.6.1.2).
     fn customer(&mut self) -> Customer {
         if percent(&mut self.rng, 60) {
-            Customer::LastName(self.constants.last_name(&mut self.rng))
+            Customer::LastName(self.constants.last_name(&mut self.rng, self.scale))
         } else {
-            Customer::Number(self.constants.customer(&mut self.rng))
+            Customer::Number(self.constants.customer(&mut self.rng, self.scale))
         }
     }
 
@@ -141,19 +138,19 @@ impl Terminal {
 
     fn new_order(&mut self) -> NewOrder {
         let district = self.district();
-        let customer = self.constants.customer(&mut self.rng);
+        let customer = self.constants.customer(&mut self.rng, self.scale);
         let count = uniform(&mut self.rng, 5..=LINES as u32) as u8;
         let rolls_back = percent(&mut self.rng, 1);
         let mut lines = [Line::default(); LINES];
         for line in &mut lines[..usize::from(count)] {
-            let item = self.constants.item(&mut self.rng);
+            let item = self.constants.item(&mut self.rng, self.scale);
             let is_remote = percent(&mut self.rng, 1);
             let supplier = if is_remote { self.remote() } else { self.warehouse };
             let quantity = uniform(&mut self.rng, 1..=10) as u8;
             *line = Line { item, supplier, quantity };
         }
         if rolls_back {
-            lines[usize::from(count) - 1].item = ITEMS + 1;
+            lines[usize::from(count) - 1].item = UNUSED_ITEM;
         }
         NewOrder { warehouse: self.warehouse, district, customer, lines, count }
     }

@@ -1,10 +1,14 @@
 use super::*;
 use crate::Share;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 fn draws(warehouses: u32, mix: Mix, thread: usize, count: usize) -> Vec<Transaction> {
+    draws_at(Scale::new(warehouses).unwrap(), mix, thread, count)
+}
+
+fn draws_at(scale: Scale, mix: Mix, thread: usize, count: usize) -> Vec<Transaction> {
     let share = Share { thread, threads: thread + 1 };
-    let mut terminal = Scale::new(warehouses).unwrap().terminal(mix, 7, share);
+    let mut terminal = scale.terminal(mix, 7, share);
     (0..count).map(|_| terminal.draw()).collect()
 }
 
@@ -51,7 +55,7 @@ fn new_orders_are_those_of_the_specification() {
         assert!((5..=LINES).contains(&order.lines().len()));
         let (last, others) = order.lines().split_last().unwrap();
         assert!(others.iter().all(|line| (1..=ITEMS).contains(&line.item)));
-        assert_eq!(order.rolls_back(), last.item == ITEMS + 1);
+        assert_eq!(order.rolls_back(), last.item == UNUSED_ITEM);
         for line in order.lines() {
             assert!((1..=3).contains(&line.supplier) && (1..=10).contains(&line.quantity));
             remote += usize::from(line.supplier != 2);
@@ -123,10 +127,39 @@ fn skewed_draws_are_those_of_the_specification() {
     assert!(*most > 5 * 200_000 / CUSTOMERS, "the most frequent customer has {most} orders");
 }
 
+/// A terminal of a reduced scale names items, customers and last names that this scale has, and
+/// nearly all of them.
+#[test]
+fn a_reduced_scale_draws_what_it_has() {
+    let scale = Scale::reduced(2).unwrap();
+    let (mut items, mut numbers, mut names) = (HashSet::new(), HashSet::new(), HashSet::new());
+    for transaction in draws_at(scale, Mix::Half, 0, 20_000) {
+        match transaction {
+            Transaction::NewOrder(order) => {
+                items.extend(order.lines().iter().map(|line| line.item));
+                numbers.insert(order.customer);
+            }
+            Transaction::Payment(Payment { customer: Customer::Number(number), .. }) => {
+                numbers.insert(number);
+            }
+            Transaction::Payment(Payment { customer: Customer::LastName(name), .. }) => {
+                names.insert(name);
+            }
+            _ => unreachable!("half new orders, half payments"),
+        }
+    }
+    assert!(items.remove(&UNUSED_ITEM));
+    assert!(items.iter().all(|item| (1..=1000).contains(item)));
+    assert!(items.len() > 950, "{} items are drawn", items.len()); // the rarest in 0.002 % of lines
+    assert_eq!(numbers, (1..=60).collect());
+    assert_eq!(names, (0..60).filter_map(LastName::new).collect());
+}
+
 #[test]
 fn scales_without_warehouses_are_refused() {
     for warehouses in [0, WAREHOUSES_MAX + 1] {
         let error = Scale::new(warehouses).unwrap_err();
+        assert_eq!(Scale::reduced(warehouses), Err(error));
         let text = format!(
             "a database of TPC-C cannot have {warehouses} warehouses: choose from 1 to 10000"
         );
