@@ -13,7 +13,8 @@
 //! * [`keyfile`]: keys from a file of lines or in the SOSD format.
 //! * [`ycsb`]: YCSB's core workloads, read from its property files, and the YCSB of the ATC'18
 //!   study. It has records and distributions of its own.
-//! * [`tpcc`]: the inputs of the transactions of TPC-C.
+//! * [`tpcc`]: the rows with which the tables of TPC-C are loaded, and the inputs of its
+//!   transactions.
 //!
 //! # Guarantees
 //! The operations depend only on the seed, never on the number of contenders or on the machine. A

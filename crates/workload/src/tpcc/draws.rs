@@ -1,4 +1,4 @@
-//! Random numbers and names, as clauses 2.1.6 and 4.3.2 define them.
+//! Random numbers, texts and names, as clauses 2.1.6 and 4.3.2 define them.
 
 use super::Scale;
 use crate::choice::label;
@@ -24,6 +24,31 @@ pub(super) fn shuffle<T>(rng: &mut Xoshiro256PlusPlus, items: &mut [T]) {
     for last in (1..items.len()).rev() {
         items.swap(last, below(rng, last as u64 + 1) as usize);
     }
+}
+
+/// The characters of texts: letters, then digits.
+const CHARACTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+const LETTERS: usize = 52;
+
+/// A text of letters and digits, whose length is in a range (clause 4.3.2.2).
+pub(super) fn alphanumerics(rng: &mut Xoshiro256PlusPlus, lengths: RangeInclusive<u32>) -> String {
+    let length = uniform(rng, lengths) as usize;
+    text(rng, CHARACTERS, length)
+}
+
+/// A text of this number of letters.
+pub(super) fn letters(rng: &mut Xoshiro256PlusPlus, length: usize) -> String {
+    text(rng, &CHARACTERS[..LETTERS], length)
+}
+
+/// A text of this number of digits (clause 4.3.2.2).
+pub(super) fn digits(rng: &mut Xoshiro256PlusPlus, length: usize) -> String {
+    text(rng, &CHARACTERS[LETTERS..], length)
+}
+
+fn text(rng: &mut Xoshiro256PlusPlus, characters: &[u8], length: usize) -> String {
+    let mut draw = || characters[below(rng, characters.len() as u64) as usize];
+    (0..length).map(|_| char::from(draw())).collect()
 }
 
 /// The constants of the non-uniform draws (clause 2.1.6.1). A database keeps those with which it

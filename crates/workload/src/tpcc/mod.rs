@@ -1,4 +1,8 @@
-//! TPC-C: the inputs of its transactions.
+//! TPC-C: the rows of its tables before a run, and the inputs of its transactions.
+//!
+//! * [`Scale`]: the size of the database.
+//! * [`Population`]: the rows with which the tables are loaded, such as [`CustomerRow`].
+//! * [`Terminal`]: draws the [`Transaction`]s of a thread.
 //!
 //! # Source
 //! TPC Benchmark C, Standard Specification, revision 5.11 (clauses are those of this text); the
@@ -18,8 +22,11 @@
 //! ```
 //!
 //! # Guarantees
-//! The inputs of a thread depend only on the scale, the mix, the seed and the thread's
-//! [`Share`](crate::Share).
+//! * The inputs of a thread depend only on the scale, the mix, the seed and the thread's
+//!   [`Share`](crate::Share).
+//! * A row of the population depends only on the scale, the seed, the time of the load and the
+//!   row's primary key.
+//! * The population meets the consistency conditions of clause 3.3.2, also at a reduced scale.
 //!
 //! # Departures from the specification
 //! 1. Terminals neither think nor type (clause 5.2.5), so a thread is a terminal whose next
@@ -30,15 +37,23 @@
 //! 3. The deck of the standard mix has 100 cards. Clause 5.2.4.2 has a deck of 23, with 43.5 % of
 //!    payments and as many new orders.
 //! 4. A [reduced scale](Scale::reduced) has fewer items, customers and last names than clause
-//!    4.3.3.1 demands.
+//!    4.3.3.1 demands. The balances of the warehouses and districts are lower in proportion.
+//! 5. All dates of a load are the same.
 
 mod draws;
 mod inputs;
+mod population;
+mod rows;
 mod terminal;
 
 pub use draws::{Constants, LastName};
 pub use inputs::{
     Customer, Delivery, Line, NewOrder, OrderStatus, Payment, StockLevel, Transaction,
+};
+pub use population::Population;
+pub use rows::{
+    Address, CustomerRow, DistrictRow, HistoryRow, ItemRow, OrderLineRow, OrderRow, StockRow,
+    WarehouseRow,
 };
 pub use terminal::{Mix, Terminal};
 

@@ -2,6 +2,8 @@ use super::*;
 use crate::Share;
 use std::collections::{HashMap, HashSet};
 
+mod population;
+
 fn draws(warehouses: u32, mix: Mix, thread: usize, count: usize) -> Vec<Transaction> {
     draws_at(Scale::new(warehouses).unwrap(), mix, thread, count)
 }
