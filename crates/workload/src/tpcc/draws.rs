@@ -145,6 +145,11 @@ impl LastName {
     pub fn new(number: u16) -> Option<Self> {
         (u32::from(number) < Self::COUNT).then_some(Self(number))
     }
+
+    /// The number.
+    pub fn number(self) -> u16 {
+        self.0
+    }
 }
 
 impl fmt::Display for LastName {

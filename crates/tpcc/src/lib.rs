@@ -1,0 +1,33 @@
+//! TPC-C as transactions of a [`Store`](silvics_store::Store).
+//!
+//! # Source
+//! TPC Benchmark C, Standard Specification, revision 5.11. The inputs of transactions and the rows
+//! of the load are those of [`silvics_workload::tpcc`], whose departures from the specification are
+//! listed there.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `tables` | the tables, their columns and indexes |
+//! | [`keys`] | keys as numbers |
+//! | `database` | the database and its load |
+//! | `transactions`, `orders` | the five transactions |
+//! | `conditions` | the consistency conditions 1 to 12 |
+//!
+//! # Departures from the specification
+//! 1. Screens are not drawn: a transaction returns what they would show.
+//! 2. A delivery is one transaction, and not deferred (clause 2.7.2 lets a queue have it).
+//! 3. A text is a byte string. Money is counted in cents, and rates in parts of 10 000, so that no
+//!    sum is rounded; the amount of an order is rounded down to cents.
+
+mod conditions;
+mod database;
+pub mod keys;
+mod orders;
+mod tables;
+mod transactions;
+
+pub use conditions::{Condition, Violation};
+pub use database::{Database, Session, Unit};
+pub use orders::{Entered, EnteredLine};
+pub use tables::Structures;
+pub use transactions::{Delivered, Failure, LastOrder, Outcome, Paid};
