@@ -25,9 +25,35 @@ pub enum YcsbVerb {
     Run(Box<YcsbArgs>),
 }
 
+/// The databases to be measured.
+#[derive(Args, Clone, Debug)]
+pub struct ContenderArgs {
+    /// The indexes: map (the structure words), peer:NAME, or structures of `silvics list`, each
+    /// also in one of the variants listed there, as occ-avl:baseline; also the group bst, and
+    /// databases: db:sqlite, db:redb, db:surrealmx (feature `databases`). Ratios are to the first
+    #[arg(long, value_name = "NAME,…", default_value = "map")]
+    pub index: String,
+
+    /// The concurrency control: optimistic, no-wait, wait-die
+    #[arg(long, value_name = "POLICY,…", default_value = "optimistic")]
+    pub policy: String,
+
+    /// The layout of rows: inline; study (a row, its columns, a wrapper and a lock of 48 bytes are
+    /// objects of their own, and a key leads to a list), study-padded (with locks of 192 bytes)
+    #[arg(long, value_name = "LAYOUT,…", default_value = "inline")]
+    pub row_layout: String,
+
+    /// Takes rows from the heap of the index's nodes, so that they lie between nodes. Needs a
+    /// placement with a heap
+    #[arg(long)]
+    pub mixed: bool,
+
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
 #[derive(Args, Clone, Debug)]
 #[command(allow_negative_numbers = true, args_override_self = true)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct YcsbArgs {
     /// A property file of YCSB, such as workloads/workloada. Later files override earlier ones
     #[arg(short = 'P', long = "properties", value_name = "FILE")]
@@ -52,28 +78,8 @@ pub struct YcsbArgs {
     #[arg(long, value_name = "N", requires = "study")]
     pub transactions: Option<String>,
 
-    /// The indexes: map (the structure words), peer:NAME, or structures of `silvics list`, each
-    /// also in one of the variants listed there, as occ-avl:baseline; also the group bst, and
-    /// databases: db:sqlite, db:redb, db:surrealmx (feature `databases`). Ratios are to the first
-    #[arg(long, value_name = "NAME,…", default_value = "map")]
-    pub index: String,
-
-    /// The concurrency control: optimistic, no-wait, wait-die
-    #[arg(long, value_name = "POLICY,…", default_value = "optimistic")]
-    pub policy: String,
-
-    /// The layout of rows: inline; study (a row, its columns, a wrapper and a lock of 48 bytes are
-    /// objects of their own, and a key leads to a list), study-padded (with locks of 192 bytes)
-    #[arg(long, value_name = "LAYOUT,…", default_value = "inline")]
-    pub row_layout: String,
-
-    /// Takes rows from the heap of the index's nodes, so that they lie between nodes. Needs a
-    /// placement with a heap
-    #[arg(long)]
-    pub mixed: bool,
-
     #[command(flatten)]
-    pub place: PlaceArgs,
+    pub contenders: ContenderArgs,
 
     /// Threads, each pinned to a core [default: one per core]
     #[arg(long, value_name = "N,…")]

@@ -1,21 +1,17 @@
 //! The databases to be measured: combinations of indexes, policies, layouts of rows and places.
 
-use super::engine::Engine;
-use super::job::Job;
-use super::ours::{Make, Ours};
-use super::plan::Plan;
-use super::recorder::Recorder;
-use super::traced::Traced;
-use crate::catalogue::select;
 use crate::flags::error::Error;
 use crate::flags::place::{self, Place};
-use crate::flags::store::YcsbArgs;
+use crate::flags::store::ContenderArgs;
 use crate::flags::values::{list, named};
+use silvics::Options;
 use silvics::structures::STRUCTURES;
-use silvics::{Options, WordTree};
-use silvics_store::index::{Lists, Named, Scannable, Scans, Search};
+use silvics_store::index::{Lists, Named, Search};
 use silvics_store::lock::{Latched, Padded, PthreadLock};
 use silvics_store::{Locking, NoWait, Optimistic, Policy, StoreOptions, Study, WaitDie};
+
+/// How an index is made.
+pub type Make<I> = Box<dyn Fn(&Options) -> Result<I, silvics_store::Error> + Send + Sync>;
 
 /// A concurrency control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,10 +64,7 @@ pub struct Contender {
 }
 
 /// A note on the trees that a load in the order of keys turns into lists.
-pub fn note_on_lists(job: &Job, contenders: &[Contender]) -> Option<String> {
-    if !job.inserts_ascending() {
-        return None;
-    }
+pub fn note_on_lists(contenders: &[Contender]) -> Option<String> {
     let mut lists: Vec<&str> = Vec::new();
     for contender in contenders.iter().filter(|contender| contender.becomes_list()) {
         if !lists.contains(&&*contender.index) {
@@ -89,7 +82,7 @@ pub fn note_on_lists(job: &Job, contenders: &[Contender]) -> Option<String> {
 }
 
 /// All combinations of indexes, policies, layouts and places.
-pub fn all(args: &YcsbArgs) -> Result<Vec<Contender>, Error> {
+pub fn all(args: &ContenderArgs) -> Result<Vec<Contender>, Error> {
     let controls = list("--policy", &args.policy, |text| {
         named(text, "a policy", Control::ALL, Control::name)
     })?;
@@ -162,7 +155,7 @@ impl Contender {
         self.index.starts_with("db:")
     }
 
-    fn is_peer(&self) -> bool {
+    pub fn is_peer(&self) -> bool {
         self.index.starts_with("peer:")
     }
 
@@ -174,8 +167,8 @@ impl Contender {
         structure.is_some_and(|structure| structure.topology.ends_with("binary search tree"))
     }
 
-    /// Fails unless the benchmark can run on it.
-    pub fn check(&self, job: &Job) -> Result<(), Error> {
+    /// Fails unless a benchmark can run on it, which scans or not.
+    pub fn check(&self, scans: bool) -> Result<(), Error> {
         if self.layout != Layout::Inline && self.control != Control::NoWait {
             let problem = format!(
                 "`{}` is the study's, whose rows are locked without waiting: add --policy no-wait",
@@ -198,7 +191,7 @@ impl Contender {
         }
         let index = Named::<u64>::with_structure(&self.index, false, &Options::default());
         let index = index.map_err(|error| Error::value("--index", error))?;
-        if job.scans() && !index.scans() {
+        if scans && !index.scans() {
             let scanning = STRUCTURES
                 .iter()
                 .filter(|structure| structure.capability != silvics::structures::Capability::Points)
@@ -238,7 +231,7 @@ impl Contender {
 
     #[cfg(feature = "databases")]
     fn check_database(&self) -> Result<(), Error> {
-        let names = super::databases::NAMES;
+        let names = super::ycsb::DATABASES;
         if names.contains(&&*self.index) {
             return Ok(());
         }
@@ -256,29 +249,15 @@ impl Contender {
     }
 
     /// The settings of its store.
-    fn options(&self) -> StoreOptions {
+    pub fn options(&self) -> StoreOptions {
         let indexes = self.place.options(None);
         let in_heap = !self.place.is_pooled();
         let rows_in_heap = self.mixed.then(|| indexes.heap.clone()).flatten();
         StoreOptions { indexes, indexes_in_heap: in_heap, rows_in_heap }
     }
 
-    /// Makes the empty database.
-    pub fn make(&self, plan: &Plan) -> Result<Box<dyn Engine>, Error> {
-        #[cfg(feature = "databases")]
-        if self.is_database() {
-            return super::databases::make(&self.index, &plan.job);
-        }
-        self.with_policy(Measured { contender: self, plan })
-    }
-
-    /// Makes the empty store, with an index whose reads are recorded.
-    pub fn make_recorded(&self, plan: &Plan) -> Result<Box<dyn Traced>, Error> {
-        self.with_policy(Recorded { contender: self, plan })
-    }
-
     /// Calls a method of `make` with the policy.
-    fn with_policy<M: ByPolicy>(&self, make: M) -> Result<M::Made, Error> {
+    pub fn with_policy<M: ByPolicy>(&self, make: M) -> Result<M::Made, Error> {
         match (self.layout, self.control) {
             (Layout::Inline, Control::Optimistic) => make.direct::<Optimistic>(),
             (Layout::Inline, Control::NoWait) => make.direct::<Locking<NoWait>>(),
@@ -288,39 +267,19 @@ impl Contender {
         }
     }
 
-    fn structure(&self) -> String {
+    pub fn structure(&self) -> String {
         if self.index == "map" { "words".into() } else { self.index.clone() }
     }
 
     /// The constructor of an index of the table of structures.
-    fn named(&self) -> Make<Named<u64>> {
+    pub fn named(&self) -> Make<Named<u64>> {
         let (name, in_heap) = (self.structure(), !self.place.is_pooled());
         Box::new(move |options| Named::<u64>::with_structure(&name, in_heap, options))
-    }
-
-    /// The index in the catalogue, with the constructor of one whose reads are recorded.
-    pub fn recorder(&self) -> Result<Make<Recorder>, Error> {
-        let chosen = select::resolve(&self.structure(), None)?;
-        let maker = chosen.first().and_then(|chosen| chosen.inspect::<u64>(self.place));
-        let Some(make) = maker else {
-            let problem = format!("the reads of `{}` cannot be recorded: leave it out", self.index);
-            return Err(Error::value("--model", problem));
-        };
-        let name = self.structure();
-        Ok(Box::new(move |options| Ok(Recorder::made(name.clone(), make, options)?)))
-    }
-
-    fn store<P: Policy, I: Scannable + Search<Form = u64>>(
-        &self,
-        plan: &Plan,
-        make: Make<I>,
-    ) -> Result<Box<Ours<P, I>>, Error> {
-        Ok(Box::new(Ours::<P, I>::new(&plan.job, &self.options(), make)?))
     }
 }
 
 /// Makes stores of any policy.
-trait ByPolicy {
+pub trait ByPolicy {
     type Made;
     /// Makes a store whose index leads to rows.
     fn direct<P: Policy>(self) -> Result<Self::Made, Error>;
@@ -328,63 +287,8 @@ trait ByPolicy {
     fn listed<P: Policy>(self) -> Result<Self::Made, Error>;
 }
 
-/// Makes the stores that are measured.
-struct Measured<'a> {
-    contender: &'a Contender,
-    plan: &'a Plan,
-}
-
-impl ByPolicy for Measured<'_> {
-    type Made = Box<dyn Engine>;
-
-    fn direct<P: Policy>(self) -> Result<Box<dyn Engine>, Error> {
-        let Self { contender, plan } = self;
-        #[cfg(feature = "peers")]
-        if contender.is_peer() {
-            use super::peers::Peer;
-            let name = contender.index.clone();
-            let make: Make<Peer> = Box::new(move |options| {
-                Ok(Peer::of(&name).map_or_else(|| Peer::make(options), Ok)?)
-            });
-            return Ok(contender.store::<P, Peer>(plan, make)?);
-        }
-        if contender.index == "map" && contender.place.is_pooled() {
-            let make: Make<Scans<WordTree<u64>>> = Box::new(|options| Ok(Search::make(options)?));
-            return Ok(contender.store::<P, _>(plan, make)?);
-        }
-        Ok(contender.store::<P, _>(plan, contender.named())?)
-    }
-
-    fn listed<P: Policy>(self) -> Result<Box<dyn Engine>, Error> {
-        let Self { contender, plan } = self;
-        Ok(contender.store::<P, _>(plan, lists(contender.named()))?)
-    }
-}
-
-/// Makes the stores whose indexes record their reads.
-struct Recorded<'a> {
-    contender: &'a Contender,
-    plan: &'a Plan,
-}
-
-impl ByPolicy for Recorded<'_> {
-    type Made = Box<dyn Traced>;
-
-    fn direct<P: Policy>(self) -> Result<Box<dyn Traced>, Error> {
-        let Self { contender, plan } = self;
-        Ok(contender.store::<P, _>(plan, contender.recorder()?)?)
-    }
-
-    fn listed<P: Policy>(self) -> Result<Box<dyn Traced>, Error> {
-        let Self { contender, plan } = self;
-        let make = contender.recorder()?;
-        let make: Make<Recorder> = Box::new(move |options| make(options).map(Recorder::of_lists));
-        Ok(contender.store::<P, _>(plan, lists(make))?)
-    }
-}
-
 /// The constructor of the study's lists around an index.
-fn lists<I: Search>(make: Make<I>) -> Make<Lists<I>> {
+pub fn lists<I: Search>(make: Make<I>) -> Make<Lists<I>> {
     Box::new(move |options| Lists::around(make(options)?, options))
 }
 

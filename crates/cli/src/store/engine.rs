@@ -1,7 +1,7 @@
-//! Databases as the benchmark uses them.
+//! Databases as the benchmarks measure them.
 
-use super::job::{Job, Wrong};
-use super::run::{Lap, Loader, Worker};
+/// A wrong answer of an engine.
+pub type Wrong = String;
 
 /// The reason why an engine cannot go on.
 #[derive(Debug)]
@@ -12,17 +12,8 @@ pub enum Stop {
     Refused(String),
 }
 
-/// A database that is loaded and run.
-pub trait Engine: Send + Sync {
-    /// Inserts the records of a thread: see [`Loader::drive`].
-    fn load(&self, loader: Loader<'_>) -> Result<Lap, Stop>;
-
-    /// Runs the transactions of a thread: see [`Worker::drive`].
-    fn run(&self, worker: Worker<'_>) -> Result<Lap, Stop>;
-
-    /// The number of records.
-    fn records(&self) -> Result<u64, Stop>;
-
+/// The facts that an engine tells about itself.
+pub trait Measured: Send + Sync {
     /// The memory of each part.
     fn memory(&self) -> Vec<Memory>;
 
@@ -31,73 +22,9 @@ pub trait Engine: Send + Sync {
         Vec::new()
     }
 
-    /// Whether it measures the time that its index takes.
+    /// Whether it measures the time that its indexes take.
     fn times_index(&self) -> bool {
         false
-    }
-
-    /// Looks records up in the index alone, without transactions. Returns the number that was
-    /// found, or `None` if the engine has no index that can be used alone.
-    fn lookups(&self, _job: &Job, _records: &[u64], _get_many: bool) -> Option<u64> {
-        None
-    }
-}
-
-/// The check of a scan's keys. The first one is that of the scan's record, which is present, and
-/// they ascend. No record is ever removed, so there are as many as the scan may return, unless it
-/// comes to the end of the table.
-pub struct ScanCheck<'a> {
-    job: &'a Job,
-    start: u64,
-    last: Option<u64>,
-    /// The rows that the scan may still return.
-    left: u32,
-}
-
-impl<'a> ScanCheck<'a> {
-    /// The check of a scan of up to `len` rows from a record on.
-    pub fn new(job: &'a Job, record: u64, len: u32) -> Self {
-        Self { job, start: job.key(record), last: None, left: len }
-    }
-
-    /// Checks the next key.
-    #[inline]
-    pub fn see(&mut self, key: u64) -> Result<(), Stop> {
-        let is_next = self.last.map_or(key == self.start, |last| key > last);
-        if !is_next || self.left == 0 {
-            return Err(self.wrong_key(key));
-        }
-        (self.last, self.left) = (Some(key), self.left - 1);
-        Ok(())
-    }
-
-    #[cold]
-    fn wrong_key(&self, key: u64) -> Stop {
-        let start = self.start;
-        Stop::Wrong(match self.last {
-            None => format!("a scan has begun with key {key} and had to begin with key {start}"),
-            Some(_) if self.left == 0 => {
-                format!("a scan from key {start} has returned more rows than it was asked for")
-            }
-            Some(last) => {
-                format!("a scan has returned key {key} after key {last}, but its keys must ascend")
-            }
-        })
-    }
-
-    /// Checks that the scan has ended in time.
-    #[inline]
-    pub fn end(self) -> Result<(), Stop> {
-        let Self { job, start, last, left } = self;
-        let Some(last) = last else {
-            return Err(Stop::Wrong(format!("a scan from key {start} has returned no row")));
-        };
-        if left > 0 && last < job.last_loaded_key() {
-            return Err(Stop::Wrong(format!(
-                "a scan from key {start} has ended at key {last}, {left} rows before it had to"
-            )));
-        }
-        Ok(())
     }
 }
 
@@ -109,41 +36,20 @@ pub struct Memory {
     pub entries: u64,
     /// `None` if the part cannot tell.
     pub bytes: Option<u64>,
+    #[serde(skip)]
+    pub is_index: bool,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use silvics_workload::ycsb::{Properties, Workload};
-
-    /// The scans of a table with the keys 0 to 99.
-    fn job() -> Job {
-        let mut properties = Properties::new();
-        let lines = "recordcount=100\ninsertorder=ordered\nscanproportion=0.95\nreadproportion=0";
-        properties.add_text("lines", lines).unwrap();
-        Job::core(Workload::from_properties(&properties).unwrap())
-    }
-
-    fn is_right(record: u64, len: u32, keys: &[u64]) -> bool {
-        let job = job();
-        let mut check = ScanCheck::new(&job, record, len);
-        keys.iter().all(|key| check.see(*key).is_ok()) && check.end().is_ok()
-    }
-
-    #[test]
-    fn keys_begin_with_the_start_and_ascend() {
-        assert!(is_right(5, 3, &[5, 6, 9]));
-        for keys in [&[4, 5, 6][..], &[6, 7, 8], &[5, 5, 6], &[5, 7, 6], &[5, 6, 7, 8]] {
-            assert!(!is_right(5, 3, keys), "{keys:?}");
-        }
-    }
-
-    #[test]
-    fn only_the_end_of_the_table_ends_a_scan_early() {
-        assert!(is_right(98, 3, &[98, 99]) && is_right(98, 3, &[98, 99, 100]));
-        assert!(is_right(99, 3, &[99]));
-        for keys in [&[][..], &[97], &[97, 98]] {
-            assert!(!is_right(97, 3, keys), "{keys:?}");
-        }
+impl Memory {
+    /// The parts of a table of the store, each with `prefix` in front of its name.
+    pub fn of(parts: Vec<silvics_store::MemoryUse>, prefix: &str) -> impl Iterator<Item = Self> {
+        let rows = parts.first().map(|rows| rows.name.clone());
+        parts.into_iter().map(move |part| Self {
+            is_index: Some(&part.name) != rows.as_ref(),
+            part: format!("{prefix}{}", part.name),
+            structure: part.structure,
+            entries: part.entries as u64,
+            bytes: part.bytes.map(|bytes| bytes as u64),
+        })
     }
 }

@@ -1,12 +1,11 @@
-//! Writes a report: tables, JSON, CSV, or the lines that YCSB prints.
+//! Writes a report: tables, JSON or CSV.
 
-use super::model::Modelled;
-use super::plan::Output;
-use super::report::{Best, Costs, Latency, Report, Row};
+use super::report::{Best, Common, Configured, Costs, Latency, Report, Row};
+use super::ycsb::Modelled;
 use crate::drive::stats::{self, Interval};
 use crate::flags::args::Format;
 use crate::flags::error::Error;
-use crate::flags::units::{count, plural};
+use crate::flags::units::plural;
 use crate::output;
 use comfy_table::CellAlignment;
 use std::fmt::Write as _;
@@ -14,16 +13,13 @@ use std::fmt::Write as _;
 /// The text for a figure that does not exist.
 const NOTHING: &str = "–";
 
-impl Report {
+impl<C: Configured> Report<C> {
     /// Writes the report to standard output.
-    pub fn print(&self, format: Output) -> Result<(), Error> {
+    pub fn print(&self, format: Format) -> Result<(), Error> {
         match format {
-            Output::Common(Format::Table) => output::text(&self.tables()),
-            Output::Common(Format::Json) => output::json(self),
-            Output::Common(Format::Csv) => {
-                output::csv(&CSV_HEADER, self.results.iter().map(csv_record))
-            }
-            Output::Ycsb => output::text(&self.ycsb()),
+            Format::Table => output::text(&self.tables()),
+            Format::Json => output::json(self),
+            Format::Csv => output::csv(&CSV_HEADER, self.results.iter().map(csv_record)),
         }
     }
 
@@ -53,11 +49,7 @@ impl Report {
             _ = write!(text, "\nEach with its best number of threads\n{table}\n");
         }
         if !self.results.is_empty() {
-            text.push_str(
-                "\nChecked: the number of records after each round; the record, and the first \
-                 bytes of one field, of each read; the first key of each scan, that its keys \
-                 ascend, and their number.\n",
-            );
+            _ = writeln!(text, "\nChecked: {}.", self.config.checked());
         }
         if self.interrupted {
             text.push_str(self.interruption());
@@ -79,38 +71,16 @@ impl Report {
 
     /// The unit of rates.
     fn unit(&self) -> &'static str {
-        if self.config.phase == "load" { "records/s" } else { "tx/s" }
+        if self.config.common().loads() { "records/s" } else { "tx/s" }
     }
 
     fn header(&self, text: &mut String) {
-        let config = &self.config;
-        let operations = config.operations.map(|all| format!("{} operations", count(all as usize)));
-        let seconds = config.seconds.map(|seconds| format!("{seconds} s"));
-        let ends = match (operations, seconds) {
-            _ if config.phase == "load" => "one load each".into(),
-            (Some(operations), Some(seconds)) => format!("{operations}, or {seconds}"),
-            (Some(end), None) | (None, Some(end)) => end,
-            (None, None) => "transactions until the first thread has finished".into(),
-        };
-        let transaction = match config.phase {
-            "load" => config.load_batch as usize,
-            _ => config.transaction,
-        };
+        let Common { rounds, seed, .. } = self.config.common();
         _ = writeln!(
             text,
-            "{} {}: {} records of {} fields of {} bytes, {transaction} operation{} per \
-             transaction{}; {} round{} of {ends}, contenders in turns A B … B A, threads pinned, \
-             seed {}",
-            config.benchmark,
-            config.phase,
-            count(config.records as usize),
-            config.fields,
-            config.field_bytes,
-            plural(transaction),
-            if config.get_many { " (get_many)" } else { "" },
-            config.rounds,
-            plural(config.rounds),
-            config.seed,
+            "{}; {rounds} round{}, contenders in turns A B … B A, threads pinned, seed {seed}",
+            self.config.headline(),
+            plural(*rounds),
         );
         if !self.results.is_empty() {
             self.columns(text);
@@ -133,41 +103,9 @@ impl Report {
              rest: in the database around it and in this benchmark (of one transaction in {}); \
              p50, p99: of one transaction in {}",
             self.unit(),
-            self.config.index_sampled,
-            self.config.latency_sampled,
+            self.config.common().index_sampled,
+            self.config.common().latency_sampled,
         );
-    }
-
-    /// The lines of YCSB's own exporter. A plan with this format has one contender and one number
-    /// of threads.
-    fn ycsb(&self) -> String {
-        let mut text = String::new();
-        if self.interrupted {
-            text.push_str("[OVERALL], Interrupted, true\n");
-        }
-        for row in &self.results {
-            _ = writeln!(text, "[OVERALL], RunTime(ms), {:.0}", 1e3 * row.seconds);
-            let rate = row.operations as f64 / row.seconds;
-            _ = writeln!(text, "[OVERALL], Throughput(ops/sec), {rate}");
-            if self.config.phase == "load" {
-                _ = writeln!(text, "[INSERT], Operations, {}", row.operations);
-                _ = writeln!(text, "[INSERT], Return=OK, {}", row.operations);
-                continue;
-            }
-            for kind in &row.kinds {
-                let name = kind.kind;
-                _ = writeln!(text, "[{name}], Operations, {}", kind.transactions);
-                if kind.sampled > 0 {
-                    _ = writeln!(text, "[{name}], AverageLatency(us), {}", kind.mean);
-                    _ = writeln!(text, "[{name}], MinLatency(us), {}", kind.min);
-                    _ = writeln!(text, "[{name}], MaxLatency(us), {}", kind.max);
-                    _ = writeln!(text, "[{name}], 95thPercentileLatency(us), {}", kind.p95);
-                    _ = writeln!(text, "[{name}], 99thPercentileLatency(us), {}", kind.p99);
-                }
-                _ = writeln!(text, "[{name}], Return=OK, {}", kind.transactions);
-            }
-        }
-        text
     }
 }
 
@@ -195,7 +133,7 @@ fn table(rows: &[Row], unit: &'static str) -> comfy_table::Table {
         let attempts = aborts + row.transactions;
         let latency = &row.latency_us;
         let timed = |percentile: f64| (latency.sampled > 0).then_some(percentile);
-        let megabytes = |part| figure(bytes(row, part).map(|bytes| bytes as f64 / 1e6), 1);
+        let megabytes = |indexes| figure(bytes(row, indexes).map(|bytes| bytes as f64 / 1e6), 1);
         let cut = if row.cut { " (cut)" } else { "" };
         let interval =
             |of, decimals| if row.samples.len() > 1 { ends(of, decimals) } else { NOTHING.into() };
@@ -213,8 +151,8 @@ fn table(rows: &[Row], unit: &'static str) -> comfy_table::Table {
             figure(row.rest_us, 3),
             figure(timed(latency.p50), 2),
             figure(timed(latency.p99), 2),
-            megabytes(0),
-            megabytes(1),
+            megabytes(false),
+            megabytes(true),
         ]);
     }
     for column in table.column_iter_mut().skip(4) {
@@ -244,9 +182,11 @@ fn best(best: &[Best], unit: &'static str) -> comfy_table::Table {
     table
 }
 
-/// The bytes of a part of a database.
-fn bytes(row: &Row, part: usize) -> Option<u64> {
-    row.memory.get(part).and_then(|part| part.bytes)
+/// The bytes of all tables, or of all indexes, if they are known.
+fn bytes(row: &Row, indexes: bool) -> Option<u64> {
+    let mut parts = row.memory.iter().filter(|part| part.is_index == indexes).peekable();
+    parts.peek()?;
+    parts.map(|part| part.bytes).sum()
 }
 
 /// Reasons of aborts, latencies by kind, records that were inserted, and the costs of an operation.
@@ -272,6 +212,9 @@ fn details(text: &mut String, rows: &[Row]) {
                 text,
                 "{name}: {before} records before the first round, {after} at the end"
             );
+        }
+        if let Some(tpmc) = row.tpmc {
+            _ = writeln!(text, "{name}: {tpmc:.0} new orders per minute (tpmC)");
         }
         if row.scanned > 0 {
             _ = writeln!(text, "{name}: scans returned {} rows", row.scanned);
@@ -348,7 +291,7 @@ fn figure(figure: Option<f64>, decimals: usize) -> String {
     figure.map_or(NOTHING.into(), |figure| format!("{figure:.decimals$}"))
 }
 
-const CSV_HEADER: [&str; 48] = [
+const CSV_HEADER: [&str; 49] = [
     "index",
     "structure",
     "policy",
@@ -397,6 +340,7 @@ const CSV_HEADER: [&str; 48] = [
     "model_row_walks",
     "model_row_l1",
     "model_row_memory",
+    "tpmc",
 ];
 
 fn csv_record(row: &Row) -> Vec<String> {
@@ -439,8 +383,8 @@ fn csv_record(row: &Row) -> Vec<String> {
         latency(|of| of.p95),
         latency(|of| of.p99),
         reasons.join(" "),
-        text(bytes(row, 0)),
-        text(bytes(row, 1)),
+        text(bytes(row, false)),
+        text(bytes(row, true)),
         row.scanned.to_string(),
         row.records[0].to_string(),
         row.records[1].to_string(),
@@ -464,5 +408,6 @@ fn csv_record(row: &Row) -> Vec<String> {
         model(|model| model.rows.walks),
         model(|model| model.rows.l1),
         model(|model| model.rows.memory),
+        text(row.tpmc),
     ]
 }

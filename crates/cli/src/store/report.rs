@@ -1,22 +1,19 @@
 //! The result, as data. `render` writes it.
 
 use super::contenders::Contender;
-use super::costs;
 use super::engine::Memory;
-use super::job::Job;
-use super::model::Modelled;
-use super::plan::Plan;
-use super::run::{self, Sample, Tally};
+use super::meter::{self, Sample, Tally};
 use super::timed;
+use super::ycsb::{self, Modelled};
 use crate::drive::stats::{self, Interval};
 use crate::host::machine::Machine;
 use serde::Serialize;
 
 /// The whole result. The JSON output has the fields of this structure.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct Report<C> {
     pub machine: Machine,
-    pub config: Config,
+    pub config: C,
     pub results: Vec<Row>,
     /// The contenders with their best numbers of threads, if there are several numbers.
     pub best: Vec<Best>,
@@ -27,23 +24,13 @@ pub struct Report {
     pub models: Vec<Modelled>,
 }
 
-/// The configuration, defaults included.
+/// The part of a configuration that all benchmarks have.
 #[derive(Debug, Serialize)]
-pub struct Config {
-    /// `load` or `run`.
+pub struct Common {
+    /// `load`, `run` or `check`.
     pub phase: &'static str,
-    /// `ycsb` or `study`.
+    /// The name of the benchmark: results of different benchmarks are not to be compared.
     pub benchmark: &'static str,
-    pub records: u64,
-    pub fields: u32,
-    pub field_bytes: u32,
-    pub transaction: usize,
-    pub get_many: bool,
-    /// The records of a transaction of the load.
-    pub load_batch: u64,
-    /// The operations of a run, and its seconds, if they end it. The first of them does.
-    pub operations: Option<u64>,
-    pub seconds: Option<f64>,
     pub load_threads: usize,
     pub rounds: usize,
     pub seed: u64,
@@ -54,6 +41,47 @@ pub struct Config {
     /// The probability that an interval covers the median.
     pub interval_coverage: f64,
 }
+
+impl Common {
+    /// The common part for these numbers.
+    pub fn new(
+        (benchmark, phase): (&'static str, &'static str),
+        load_threads: usize,
+        rounds: usize,
+        seed: u64,
+    ) -> Self {
+        Self {
+            phase,
+            benchmark,
+            load_threads,
+            rounds,
+            seed,
+            latency_sampled: meter::SAMPLED,
+            index_sampled: timed::SAMPLED,
+            interval_coverage: stats::coverage(rounds),
+        }
+    }
+
+    /// Whether only the load is measured.
+    pub fn loads(&self) -> bool {
+        self.phase == "load"
+    }
+}
+
+/// The configuration of a benchmark, defaults included.
+pub trait Configured: Serialize {
+    /// The common part.
+    fn common(&self) -> &Common;
+    /// The common part.
+    fn common_mut(&mut self) -> &mut Common;
+    /// The line that describes the benchmark.
+    fn headline(&self) -> String;
+    /// The checks that the answers have passed.
+    fn checked(&self) -> &'static str;
+}
+
+/// The name of new orders among the kinds of transactions.
+pub const NEW_ORDER: &str = "NEW_ORDER";
 
 /// One contender in one configuration.
 #[derive(Debug, Serialize)]
@@ -94,6 +122,8 @@ pub struct Row {
     pub rest_us: Option<f64>,
     /// The rows of scans, over all rounds.
     pub scanned: u64,
+    /// New orders per minute, in TPC-C.
+    pub tpmc: Option<f64>,
     /// The number of records before the first round, and after the last.
     pub records: [u64; 2],
     pub costs: Option<Costs>,
@@ -154,41 +184,21 @@ pub struct Costs {
     pub beyond_ns: f64,
 }
 
-impl Report {
-    /// An empty report on a plan.
-    pub fn new(plan: &Plan, machine: Machine) -> Self {
-        let config = Config {
-            phase: if plan.loads { "load" } else { "run" },
-            benchmark: if matches!(plan.job, Job::Study(..)) { "study" } else { "ycsb" },
-            records: plan.job.records(),
-            fields: plan.job.fields(),
-            field_bytes: plan.job.field_bytes(),
-            transaction: plan.transaction,
-            load_batch: run::BATCH,
-            get_many: plan.get_many,
-            operations: plan.operations,
-            seconds: plan.time.map(|time| time.as_secs_f64()),
-            load_threads: plan.load_threads,
-            rounds: plan.rounds,
-            seed: plan.seed,
-            latency_sampled: run::SAMPLED,
-            index_sampled: timed::SAMPLED,
-            interval_coverage: stats::coverage(plan.rounds),
-        };
+impl<C: Configured> Report<C> {
+    /// An empty report.
+    pub fn new(config: C, machine: Machine) -> Self {
         let (results, best, models) = (Vec::new(), Vec::new(), Vec::new());
         Self { machine, config, results, best, interrupted: false, models }
     }
-}
 
-impl Report {
     /// Enters the samples of all contenders: see [`Row::all`].
-    pub fn add(&mut self, plan: &Plan, threads: usize, samples: &[Vec<Sample>]) {
+    pub fn add(&mut self, contenders: &[Contender], threads: usize, samples: &[Vec<Sample>]) {
         let rounds = samples[0].len();
+        let common = self.config.common_mut();
         if rounds > 0 {
-            let coverage = &mut self.config.interval_coverage;
-            *coverage = stats::coverage(rounds).min(*coverage);
+            common.interval_coverage = stats::coverage(rounds).min(common.interval_coverage);
         }
-        let mut rows = Row::all(plan, threads, samples);
+        let mut rows = Row::all((contenders, common.loads()), threads, samples);
         for row in &mut rows {
             row.model = self.models.get(row.contender).cloned();
         }
@@ -226,10 +236,14 @@ impl Report {
 
 impl Row {
     /// The rows of all contenders. There are none for contenders without samples.
-    fn all(plan: &Plan, threads: usize, samples: &[Vec<Sample>]) -> Vec<Self> {
+    fn all(
+        (contenders, loads): (&[Contender], bool),
+        threads: usize,
+        samples: &[Vec<Sample>],
+    ) -> Vec<Self> {
         let rate = |sample: &Sample| {
             let Tally { transactions, operations, .. } = sample.tally;
-            (if plan.loads { operations } else { transactions }) as f64 / sample.seconds
+            (if loads { operations } else { transactions }) as f64 / sample.seconds
         };
         let first: Vec<f64> = samples[0].iter().map(rate).collect();
         let mut rows = Vec::new();
@@ -237,7 +251,7 @@ impl Row {
             let rates: Vec<f64> = samples.iter().map(rate).collect();
             let ratios: Vec<f64> = rates.iter().zip(&first).map(|(of, to)| of / to).collect();
             if let (Some(tps), Some(ratio)) = (Interval::of(&rates), Interval::of(&ratios)) {
-                let contender = (at, &plan.contenders[at]);
+                let contender = (at, &contenders[at]);
                 rows.push(Self::of(contender, threads, samples, (rates, tps, ratio)));
             }
         }
@@ -262,7 +276,7 @@ impl Row {
         let last = &samples[samples.len() - 1];
         Self {
             index: contender.name(),
-            structure: last.memory.get(1).map_or(String::new(), |index| index.structure.clone()),
+            structure: structure(&last.memory),
             policy: contender.policy(),
             row_layout: contender.row_layout(),
             placement: contender.placement(),
@@ -284,6 +298,7 @@ impl Row {
             index_us: index.map(each),
             rest_us: index.map(|index| each(in_threads - index)),
             scanned: sum(|tally| tally.scanned),
+            tpmc: tpmc(samples),
             records: [samples[0].records[0], last.records[1]],
             costs: Costs::of(samples),
             model: None,
@@ -296,6 +311,20 @@ impl Row {
         let mixed = if self.mixed { ", mixed" } else { "" };
         format!("{} {}{mixed}", self.placement, self.pages)
     }
+}
+
+/// The new orders that were entered per minute, if there were any.
+fn tpmc(samples: &[Sample]) -> Option<f64> {
+    let kinds = samples.iter().flat_map(|sample| &sample.kinds);
+    let orders: u64 = kinds.filter(|of| of.name == NEW_ORDER).map(|of| of.transactions).sum();
+    let seconds: f64 = samples.iter().map(|sample| sample.seconds).sum();
+    (orders > 0).then(|| 60.0 * orders as f64 / seconds)
+}
+
+/// The structure of the first index.
+fn structure(memory: &[Memory]) -> String {
+    let index = memory.iter().find(|part| part.is_index);
+    index.map_or(String::new(), |index| index.structure.clone())
 }
 
 /// The aborted attempts by reason.
@@ -324,7 +353,7 @@ impl Latency {
 
     /// The latencies of the kinds for which `counts` holds.
     fn of(kind: &'static str, samples: &[Sample], counts: impl Fn(&str) -> bool) -> Self {
-        let (mut transactions, mut histogram) = (0, run::histogram());
+        let (mut transactions, mut histogram) = (0, meter::histogram());
         for of in samples.iter().flat_map(|sample| &sample.kinds).filter(|of| counts(of.name)) {
             transactions += of.transactions;
             histogram += &of.histogram;
@@ -355,8 +384,8 @@ impl Costs {
 
     /// The medians of rounds, each with the nanoseconds of an operation. The parts of an operation
     /// are taken off in each round, because the index alone differs between rounds.
-    fn of_rounds(rounds: &[(f64, costs::Costs)]) -> Option<Self> {
-        let median = |of: fn(&(f64, costs::Costs)) -> f64| {
+    fn of_rounds(rounds: &[(f64, ycsb::Costs)]) -> Option<Self> {
+        let median = |of: fn(&(f64, ycsb::Costs)) -> f64| {
             Interval::of(&rounds.iter().map(of).collect::<Vec<f64>>()).map(|all| all.median)
         };
         Some(Self {
@@ -377,7 +406,7 @@ mod tests {
     #[test]
     fn the_rest_is_a_median_of_rounds() {
         let round = |operation_ns, lookup_ns, miss_ns| {
-            (operation_ns, costs::Costs { lookup_ns, miss_ns, miss_bytes: 1 })
+            (operation_ns, ycsb::Costs { lookup_ns, miss_ns, miss_bytes: 1 })
         };
         let rounds =
             [round(500.0, 100.0, 100.0), round(310.0, 100.0, 110.0), round(390.0, 300.0, 50.0)];

@@ -1,161 +1,24 @@
 //! The measured loops.
 
-use super::contenders::Contender;
-use super::engine::{Engine, Memory, Stop};
+use super::engine::Engine;
 use super::job::{Job, Transactions};
 use super::plan::Plan;
-use super::timed;
 use crate::drive::run::Failure;
 use crate::drive::subject::Crew;
-use crate::flags::error::Error;
 use crate::flags::values::THREADS_MAX;
 use crate::interrupt;
-use hdrhistogram::Histogram;
+use crate::store::engine::Stop;
+use crate::store::meter::{Fault, Lap, Meter, Sample, Tally, joined};
 use silvics::Pages;
 use silvics_sync::atomic::{AtomicBool, Ordering};
 use silvics_workload::Share;
 use silvics_workload::ycsb::{Inserts, Op};
 use std::ops::Range;
-use std::sync::{Barrier, LazyLock};
-use std::time::{Duration, Instant};
-
-/// One of this many transactions is timed, not the first.
-pub const SAMPLED: u64 = 17;
+use std::sync::Barrier;
+use std::time::Duration;
 
 /// The records of a transaction of the load, in each database.
 pub const BATCH: u64 = 100;
-
-/// The longest time that a histogram records, in nanoseconds.
-const LONGEST: u64 = 60_000_000_000;
-
-/// Why a load or a run has no result.
-pub enum Fault {
-    Stop(Stop),
-    Failure(Failure),
-    Error(Error),
-}
-
-impl Fault {
-    /// The error for a contender.
-    pub fn of(self, contender: &Contender) -> Error {
-        let index = contender.name();
-        match self {
-            Self::Stop(Stop::Wrong(what)) => Error::Wrong { index, what },
-            Self::Stop(Stop::Refused(problem)) => {
-                Error::value("--index", format_args!("`{index}` cannot go on: {problem}"))
-            }
-            Self::Failure(failure) => failure.of(&index),
-            Self::Error(error) => error,
-        }
-    }
-}
-
-/// The operations of a thread's committed transactions, and their results.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Tally {
-    pub transactions: u64,
-    pub operations: u64,
-    /// The rows that scans returned.
-    pub scanned: u64,
-    /// Operations that found no record. Each record was loaded, or inserted and acknowledged, so
-    /// there must be none.
-    pub missed: u64,
-    pub inserted: u64,
-}
-
-impl Tally {
-    fn add(&mut self, other: Self) {
-        self.transactions += other.transactions;
-        self.operations += other.operations;
-        self.scanned += other.scanned;
-        self.missed += other.missed;
-        self.inserted += other.inserted;
-    }
-}
-
-/// The result of a thread.
-pub struct Lap {
-    pub tally: Tally,
-    pub start: Instant,
-    pub end: Instant,
-    pub index: timed::Sum,
-    pub kinds: Vec<Kind>,
-}
-
-/// Transactions of one kind, and the latencies of some, in nanoseconds.
-pub struct Kind {
-    pub name: &'static str,
-    pub transactions: u64,
-    pub histogram: Histogram<u64>,
-}
-
-/// Counts the transactions of a thread, and times some.
-struct Meter {
-    start: Instant,
-    tally: Tally,
-    kinds: Vec<Kind>,
-}
-
-impl Meter {
-    fn new() -> Self {
-        timed::take();
-        LazyLock::force(&CLOCK);
-        Self { start: Instant::now(), tally: Tally::default(), kinds: Vec::new() }
-    }
-
-    /// Makes a transaction.
-    fn one(
-        &mut self,
-        name: &'static str,
-        operations: u64,
-        transact: impl FnOnce() -> Result<(), Stop>,
-    ) -> Result<(), Stop> {
-        timed::begin();
-        let sampled = self.tally.transactions % SAMPLED == SAMPLED - 1;
-        let began = sampled.then(Instant::now);
-        transact()?;
-        let time = began.map(|began| began.elapsed());
-        let known = self.kinds.iter().position(|kind| kind.name == name);
-        let at = known.unwrap_or_else(|| {
-            self.kinds.push(Kind { name, transactions: 0, histogram: histogram() });
-            self.kinds.len() - 1
-        });
-        let kind = &mut self.kinds[at];
-        kind.transactions += 1;
-        if let Some(time) = time {
-            kind.histogram.saturating_record(latency(time, *CLOCK));
-        }
-        self.tally.transactions += 1;
-        self.tally.operations += operations;
-        Ok(())
-    }
-
-    /// Ends the measurement, with what the transactions have counted.
-    fn lap(self, mut counted: Tally) -> Lap {
-        let end = Instant::now();
-        timed::begin(); // the last transaction has ended
-        counted.add(self.tally);
-        let (start, kinds) = (self.start, self.kinds);
-        Lap { tally: counted, start, end, index: timed::take(), kinds }
-    }
-}
-
-/// The time that two readings of the clock measure if nothing is between them.
-static CLOCK: LazyLock<Duration> = LazyLock::new(|| {
-    let mut times: Vec<Duration> = (0..101).map(|_| Instant::now().elapsed()).collect();
-    times.sort_unstable();
-    times[times.len() / 2]
-});
-
-/// The nanoseconds of a transaction, without those of the clock.
-fn latency(measured: Duration, clock: Duration) -> u64 {
-    (measured.saturating_sub(clock).as_nanos() as u64).clamp(1, LONGEST)
-}
-
-/// A histogram of nanoseconds.
-pub fn histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, LONGEST, 3).expect("these bounds are valid")
-}
 
 /// The context of a transaction.
 pub struct Context<'a> {
@@ -256,25 +119,6 @@ impl Loader<'_> {
     }
 }
 
-/// The result of a run or a load.
-pub struct Sample {
-    pub tally: Tally,
-    /// The time from the start of the first thread to the end of the last.
-    pub seconds: f64,
-    /// Whether the user interrupted it, so that it may be shorter.
-    pub cut: bool,
-    /// The time that all threads have spent, and that of their indexes.
-    pub thread_seconds: f64,
-    pub index_seconds: Option<f64>,
-    pub kinds: Vec<Kind>,
-    pub aborts: Vec<(&'static str, u64)>,
-    pub costs: Option<super::costs::Costs>,
-    /// The number of records before, and after.
-    pub records: [u64; 2],
-    /// The memory of each part, afterwards.
-    pub memory: Vec<Memory>,
-}
-
 /// Loads the records by all threads of the crew.
 pub fn load(engine: &dyn Engine, plan: &Plan, crew: &Crew) -> Result<Sample, Fault> {
     let barrier = Barrier::new(plan.load_threads);
@@ -355,61 +199,11 @@ pub fn run(
     Ok(sample)
 }
 
-/// Adds the laps of all threads.
-fn joined(engine: &dyn Engine, laps: Vec<Lap>, before: &[(&'static str, u64)]) -> Sample {
-    let start = laps.iter().map(|lap| lap.start).min();
-    let end = laps.iter().map(|lap| lap.end).max();
-    let mut sample = Sample {
-        tally: Tally::default(),
-        seconds: start.zip(end).map_or(0.0, |(start, end)| (end - start).as_secs_f64()),
-        cut: interrupt::pending(),
-        thread_seconds: 0.0,
-        index_seconds: engine.times_index().then_some(0.0),
-        kinds: Vec::new(),
-        aborts: engine.aborts(),
-        costs: None,
-        records: [0; 2],
-        memory: engine.memory(),
-    };
-    for (reason, count) in &mut sample.aborts {
-        let earlier = before.iter().find(|(other, _)| other == reason);
-        *count -= earlier.map_or(0, |&(_, count)| count);
-    }
-    for lap in laps {
-        sample.tally.add(lap.tally);
-        let seconds = (lap.end - lap.start).as_secs_f64();
-        sample.thread_seconds += seconds;
-        if let Some(sum) = sample.index_seconds {
-            sample.index_seconds = lap.index.share().map(|share| sum + seconds * share);
-        }
-        for of in lap.kinds {
-            match sample.kinds.iter_mut().find(|all| all.name == of.name) {
-                Some(all) => {
-                    all.transactions += of.transactions;
-                    all.histogram += &of.histogram;
-                }
-                None => sample.kinds.push(of),
-            }
-        }
-    }
-    sample
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use silvics_workload::ycsb::Study;
     use std::collections::BTreeMap;
-
-    /// Latencies contained the two readings of the clock.
-    #[test]
-    fn latencies_are_without_the_clock() {
-        let of =
-            |measured, clock| latency(Duration::from_nanos(measured), Duration::from_nanos(clock));
-        assert_eq!([of(430, 30), of(30, 30), of(20, 30)], [400, 1, 1]);
-        assert_eq!(of(u64::MAX, 30), LONGEST);
-        assert!(*CLOCK < Duration::from_secs(1));
-    }
 
     /// A load in ascending order turned the study's trees, which do not balance themselves, into
     /// lists: it took time that grew with the square of the number of rows.

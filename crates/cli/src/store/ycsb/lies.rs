@@ -1,12 +1,13 @@
 //! Indexes that lie: each check of the benchmark refutes one.
 
-use super::engine::Engine as _;
 use super::ours::Ours;
 use super::plan::Plan;
-use super::run::{self, Sample};
+use super::run;
 use crate::drive::subject::Crew;
 use crate::flags::error::Error;
 use crate::flags::store::YcsbArgs;
+use crate::store::engine::Measured as _;
+use crate::store::meter::Sample;
 use clap::Parser;
 use silvics::{AllocError, Guard, Options, Pages, PoolStats};
 use silvics_store::index::{Scannable, Search};

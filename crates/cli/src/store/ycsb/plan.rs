@@ -1,12 +1,13 @@
 //! The command line, checked.
 
-use super::contenders::{self, Contender};
 use super::job::Job;
+use super::make::recorder;
 use crate::flags::args::Format;
 use crate::flags::error::Error;
 use crate::flags::store::YcsbArgs;
 use crate::flags::units::parse_count;
 use crate::flags::values::{THREADS_MAX, list, number, seconds, seed, single};
+use crate::store::contenders::{self, Contender};
 use silvics_layout::Machine;
 use silvics_workload::ycsb::{
     Origin, Properties, PropertyError, RequestDist, Study as StudyJob, Workload,
@@ -105,8 +106,10 @@ impl Plan {
             let runs = operations.map_or(1, |_| rounds * threads.len());
             **workload = workload.clone().of_runs(runs as u64);
         }
-        let contenders = contenders::all(args)?;
-        notes.extend(contenders::note_on_lists(&job, &contenders));
+        let contenders = contenders::all(&args.contenders)?;
+        if job.inserts_ascending() {
+            notes.extend(contenders::note_on_lists(&contenders));
+        }
         let plan = Self {
             contenders,
             loads,
@@ -124,7 +127,8 @@ impl Plan {
             notes,
             job,
         };
-        plan.contenders.iter().try_for_each(|contender| contender.check(&plan.job))?;
+        let scans = plan.job.scans();
+        plan.contenders.iter().try_for_each(|contender| contender.check(scans))?;
         plan.check(args)?;
         Ok(plan)
     }
@@ -167,7 +171,7 @@ impl Plan {
                 let problem = "`ycsb` has no room for a model: leave --model out, or choose json";
                 return Err(Error::value("--format", problem));
             }
-            self.contenders.iter().try_for_each(|contender| contender.recorder().map(|_| ()))?;
+            self.contenders.iter().try_for_each(|contender| recorder(contender).map(|_| ()))?;
         }
         if let (Output::Ycsb, true) = (self.format, self.contenders.len() * self.threads.len() > 1)
         {

@@ -22,10 +22,11 @@ mod redb;
 mod sqlite;
 mod surrealmx;
 
-use super::engine::{Engine, Stop};
+use super::engine::Engine;
 use super::job::Job;
 use super::run::Context;
 use crate::flags::error::Error;
+use crate::store::engine::Stop;
 use silvics_workload::ycsb::{Fields, Insert, Op};
 use std::fmt;
 

@@ -18,11 +18,11 @@
 //! * A read-modify-write looks its key up twice; both lookups come before the row. The model
 //!   ignores `--get-many`: it reads index and row of each operation in turn.
 
-use super::contenders::Contender;
 use super::job::Job;
+use super::make::make_recorded;
 use super::plan::Plan;
 use super::recorder::CELL;
-use super::run::{self, Context, Fault, Tally};
+use super::run::{self, Context};
 use super::traced::{Step, Traced};
 use crate::drive::replayed::{Misses, Part, Replayed};
 use crate::drive::run::Failure;
@@ -30,6 +30,8 @@ use crate::drive::subject::Crew;
 use crate::flags::error::Error;
 use crate::host::memory::Mappings;
 use crate::interrupt;
+use crate::store::contenders::Contender;
+use crate::store::meter::{Fault, Tally};
 use serde::Serialize;
 use silvics_layout::{Machine, PageSize};
 use silvics_workload::Share;
@@ -78,7 +80,7 @@ impl Modelled {
     ) -> Result<Self, Error> {
         let replayed = Replayed::new(machine);
         let replayed = replayed.map_err(|error| Error::value("--model", error))?;
-        let store = contender.make_recorded(plan)?;
+        let store = make_recorded(contender, plan)?;
         run::load(store.engine(), plan, crew).map_err(|fault| fault.of(contender))?;
         if interrupt::pending() {
             return Err(Error::Interrupted);
@@ -219,7 +221,7 @@ fn pages(store: &dyn Traced, plan: &Plan, wanted: PageSize) -> Result<[PageSize;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::lies;
+    use crate::store::ycsb::lies;
     use silvics::Options;
     use silvics::structures::STRUCTURES;
     use silvics_store::index::Named;
@@ -283,7 +285,7 @@ mod tests {
         let flags = "--policy no-wait --row-layout inline,study-padded --pages 4k --model haswell";
         let plan = lies::plan(&format!("{flags} -p fieldlength=10"));
         for contender in &plan.contenders {
-            let store = contender.make_recorded(&plan).unwrap();
+            let store = make_recorded(contender, &plan).unwrap();
             run::load(store.engine(), &plan, &Crew::new()).map_err(|_| "the load").unwrap();
             let inserts = plan.job.inserts();
             let mut context = context(&plan, &inserts);

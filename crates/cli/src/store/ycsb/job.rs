@@ -2,6 +2,7 @@
 
 use crate::drive::draws::shuffled;
 use crate::flags::error::Error;
+use crate::store::engine::Wrong;
 use silvics_workload::Share;
 use silvics_workload::ycsb::{
     Block, Fields, InsertOrder, Inserts, Op, Request, Stream, Study, StudyStream, Workload,
@@ -22,9 +23,6 @@ const STUDY_FIXED: usize = 4;
 
 /// The transactions of a block in the study.
 const STUDY_BLOCK: usize = 4;
-
-/// A wrong answer of an engine.
-pub type Wrong = String;
 
 impl Job {
     /// A core workload of YCSB.

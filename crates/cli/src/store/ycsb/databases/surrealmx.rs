@@ -1,8 +1,10 @@
 //! `surrealmx`: versions of records over a radix tree.
 
 use super::{Pending, Record, refused, writes};
-use crate::store::engine::{Engine, Memory, ScanCheck, Stop};
-use crate::store::run::{Context, Lap, Loader, Worker};
+use crate::store::engine::{Measured, Memory, Stop};
+use crate::store::meter::Lap;
+use crate::store::ycsb::engine::{Engine, ScanCheck};
+use crate::store::ycsb::run::{Context, Loader, Worker};
 use silvics_sync::atomic::{AtomicU64, Ordering};
 use silvics_sync::backoff::Backoff;
 use silvics_workload::ycsb::{Fields, Op};
@@ -142,10 +144,12 @@ impl Engine for SurrealMx {
         transaction.cancel().map_err(refused)?;
         Ok(count as u64)
     }
+}
 
+impl Measured for SurrealMx {
     fn memory(&self) -> Vec<Memory> {
         let (entries, structure) = (self.records().unwrap_or(0), "radix tree".into());
-        vec![Memory { part: "table".into(), structure, entries, bytes: None }]
+        vec![Memory { part: "table".into(), structure, entries, bytes: None, is_index: false }]
     }
 
     fn aborts(&self) -> Vec<(&'static str, u64)> {

@@ -1,9 +1,11 @@
 //! SQLite in memory.
 
 use super::{Pending, refused, writes};
-use crate::store::engine::{Engine, Memory, ScanCheck, Stop};
-use crate::store::job::Job;
-use crate::store::run::{Context, Lap, Loader, Worker};
+use crate::store::engine::{Measured, Memory, Stop};
+use crate::store::meter::Lap;
+use crate::store::ycsb::engine::{Engine, ScanCheck};
+use crate::store::ycsb::job::Job;
+use crate::store::ycsb::run::{Context, Loader, Worker};
 use rusqlite::{Connection, OptionalExtension as _, params_from_iter, types::Value};
 use silvics_sync::Mutex;
 use silvics_workload::ycsb::{Fields, Op};
@@ -184,7 +186,9 @@ impl Engine for Sqlite {
         let count = connection.query_row("SELECT count(*) FROM usertable", [], |row| row.get(0));
         count.map(|count: i64| count as u64).map_err(refused)
     }
+}
 
+impl Measured for Sqlite {
     fn memory(&self) -> Vec<Memory> {
         let connection = self.connection.lock();
         let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get(0));
@@ -193,6 +197,12 @@ impl Engine for Sqlite {
             .ok();
         drop(connection);
         let entries = self.records().unwrap_or(0);
-        vec![Memory { part: "table".into(), structure: "B-tree".into(), entries, bytes }]
+        vec![Memory {
+            part: "table".into(),
+            structure: "B-tree".into(),
+            entries,
+            bytes,
+            is_index: false,
+        }]
     }
 }

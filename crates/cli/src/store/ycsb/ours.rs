@@ -1,10 +1,13 @@
 //! The store as an engine.
 
-use super::engine::{Engine, Memory, ScanCheck, Stop};
+use super::engine::{Engine, ScanCheck};
 use super::job::Job;
-use super::run::{Context, Lap, Loader, Worker};
-use super::timed::Timed;
+use super::run::{Context, Loader, Worker};
 use crate::flags::error::Error;
+use crate::store::contenders::Make;
+use crate::store::engine::{Measured, Memory, Stop};
+use crate::store::meter::Lap;
+use crate::store::timed::Timed;
 use silvics_store::index::{FormOf, Scannable, Search};
 use silvics_store::{
     Column, Index, IndexSpec, Policy, Row, Schema, SchemaError, Store, StoreOptions, Table, Tx,
@@ -24,9 +27,6 @@ pub struct Ours<P: Policy, I: Search> {
     key: Column<u64>,
     fields: Vec<Column<[u8]>>,
 }
-
-/// How an index is made.
-pub type Make<I> = Box<dyn Fn(&silvics::Options) -> Result<I, silvics_store::Error> + Send + Sync>;
 
 pub(super) fn refused(error: &silvics_store::Error) -> Stop {
     Stop::Refused(error.to_string())
@@ -269,25 +269,6 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Engine for Ours<P, I> {
         Ok(self.table.len() as u64)
     }
 
-    fn memory(&self) -> Vec<Memory> {
-        let part = |part: silvics_store::MemoryUse| Memory {
-            part: part.name,
-            structure: part.structure,
-            entries: part.entries as u64,
-            bytes: part.bytes.map(|bytes| bytes as u64),
-        };
-        self.table.memory().into_iter().map(part).collect()
-    }
-
-    fn aborts(&self) -> Vec<(&'static str, u64)> {
-        let aborts = self.store.stats().aborts;
-        aborts.into_iter().map(|(reason, count)| (reason.name(), count)).collect()
-    }
-
-    fn times_index(&self) -> bool {
-        true
-    }
-
     fn lookups(&self, job: &Job, records: &[u64], get_many: bool) -> Option<u64> {
         let index = &self.index.structure().0;
         let domain = self.store.domain();
@@ -313,5 +294,20 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Engine for Ours<P, I> {
             found += records.iter().filter_map(get).count() as u64;
         }
         Some(found)
+    }
+}
+
+impl<P: Policy, I: Search> Measured for Ours<P, I> {
+    fn memory(&self) -> Vec<Memory> {
+        Memory::of(self.table.memory(), "").collect()
+    }
+
+    fn aborts(&self) -> Vec<(&'static str, u64)> {
+        let aborts = self.store.stats().aborts;
+        aborts.into_iter().map(|(reason, count)| (reason.name(), count)).collect()
+    }
+
+    fn times_index(&self) -> bool {
+        true
     }
 }

@@ -1,12 +1,13 @@
 //! A lookup of an index alone and a dependent cache miss, measured beside a run.
 
-use super::engine::{Engine, Stop};
+use super::engine::Engine;
 use super::plan::Plan;
-use super::run::Fault;
 use crate::drive::run::Failure;
 use crate::drive::subject::Crew;
 use crate::flags::values::THREADS_MAX;
 use crate::interrupt;
+use crate::store::engine::Stop;
+use crate::store::meter::Fault;
 use silvics::Pages;
 use silvics_workload::Share;
 use silvics_workload::ycsb::{Inserts, Op};
@@ -60,7 +61,8 @@ pub fn measure(
     };
     let draw = |share| draws(plan, inserts, seed, share);
     let Some(lookup_ns) = phase(crew, threads, draw, lookups)? else { return Ok(None) };
-    let rows: u64 = engine.memory().iter().take(1).filter_map(|part| part.bytes).sum();
+    let rows: u64 =
+        engine.memory().iter().filter(|part| !part.is_index).filter_map(|part| part.bytes).sum();
     let places = ((rows as usize).clamp(STRIDE, LARGEST) / STRIDE).max(2);
     let chase = Chase::new(places, pages, seed);
     let follow = |share, ()| Ok(Some(chase.follow(share)));
@@ -167,10 +169,12 @@ fn advise_huge(memory: &mut Vec<u64>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::engine::Measured;
     use crate::store::engine::Memory;
-    use crate::store::job::Job;
-    use crate::store::lies::plan;
-    use crate::store::run::{Lap, Loader, Worker, run};
+    use crate::store::meter::Lap;
+    use crate::store::ycsb::job::Job;
+    use crate::store::ycsb::lies::plan;
+    use crate::store::ycsb::run::{Loader, Worker, run};
     use silvics_sync::Mutex;
 
     /// An engine that notes the records of operations, and of lookups.
@@ -193,12 +197,15 @@ mod tests {
         fn records(&self) -> Result<u64, Stop> {
             Ok(0)
         }
-        fn memory(&self) -> Vec<Memory> {
-            Vec::new()
-        }
         fn lookups(&self, _: &Job, records: &[u64], _: bool) -> Option<u64> {
             self.lookups.lock().extend(records);
             Some(records.len() as u64)
+        }
+    }
+
+    impl Measured for Notes {
+        fn memory(&self) -> Vec<Memory> {
+            Vec::new()
         }
     }
 

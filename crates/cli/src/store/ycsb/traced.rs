@@ -1,8 +1,9 @@
 //! Transactions of the store, with what they read.
 
-use super::engine::{Engine, Stop};
+use super::engine::Engine;
 use super::ours::{Failed, Ours, refused};
 use super::run::Context;
+use crate::store::engine::Stop;
 use silvics_layout::record::{self, Read};
 use silvics_store::index::{Scannable, Search};
 use silvics_store::{Policy, RowPart};

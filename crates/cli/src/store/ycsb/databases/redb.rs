@@ -1,8 +1,10 @@
 //! `redb` on its in-memory backend.
 
 use super::{Pending, Record, refused, writes};
-use crate::store::engine::{Engine, Memory, ScanCheck, Stop};
-use crate::store::run::{Context, Lap, Loader, Worker};
+use crate::store::engine::{Measured, Memory, Stop};
+use crate::store::meter::Lap;
+use crate::store::ycsb::engine::{Engine, ScanCheck};
+use crate::store::ycsb::run::{Context, Loader, Worker};
 use redb::backends::InMemoryBackend;
 use redb::{
     Database, Durability, ReadableDatabase as _, ReadableTable, ReadableTableMetadata as _,
@@ -155,9 +157,17 @@ impl Engine for Redb {
         let table = transaction.open_table(TABLE).map_err(refused)?;
         table.len().map_err(refused)
     }
+}
 
+impl Measured for Redb {
     fn memory(&self) -> Vec<Memory> {
         let entries = self.records().unwrap_or(0);
-        vec![Memory { part: "table".into(), structure: "B-tree".into(), entries, bytes: None }]
+        vec![Memory {
+            part: "table".into(),
+            structure: "B-tree".into(),
+            entries,
+            bytes: None,
+            is_index: false,
+        }]
     }
 }
