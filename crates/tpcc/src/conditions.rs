@@ -135,7 +135,6 @@ struct OfDistrict {
     line_counts: usize,
     lines: usize,
     last_order: u32,
-    delivered: usize,
 }
 
 /// The lookups of one transaction.
@@ -311,7 +310,6 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
             })?;
             of.lines += there;
             of.line_counts += usize::from(count);
-            of.delivered += usize::from(carrier != 0);
             found.compare(6, place(), (usize::from(count), there));
             let without = if carrier == 0 { there } else { 0 };
             found.compare(7, place(), (pending, without));

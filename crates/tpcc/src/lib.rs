@@ -11,6 +11,7 @@
 //! | [`keys`] | keys as numbers |
 //! | `database` | the database and its load |
 //! | `transactions`, `orders` | the five transactions |
+//! | `scrambled` | an index of scrambled keys, for trees that do not balance themselves |
 //! | `conditions` | the consistency conditions 1 to 12 |
 //!
 //! # Departures from the specification
@@ -23,11 +24,13 @@ mod conditions;
 mod database;
 pub mod keys;
 mod orders;
+mod scrambled;
 mod tables;
 mod transactions;
 
 pub use conditions::{Condition, Violation};
 pub use database::{Database, Session, Unit};
 pub use orders::{Entered, EnteredLine};
+pub use scrambled::Scrambled;
 pub use tables::Structures;
 pub use transactions::{Delivered, Failure, LastOrder, Outcome, Paid};

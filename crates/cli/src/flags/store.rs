@@ -15,6 +15,9 @@ pub enum StoreBenchmark {
     /// Runs YCSB on the transactional store, and on other databases
     #[command(subcommand)]
     Ycsb(YcsbVerb),
+    /// Runs TPC-C on the transactional store
+    #[command(subcommand)]
+    Tpcc(TpccVerb),
 }
 
 #[derive(Debug, Subcommand)]
@@ -119,4 +122,58 @@ pub struct YcsbArgs {
     /// table, json, csv, or ycsb (the lines that YCSB prints, of one result)
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     pub format: String,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum TpccVerb {
+    /// Loads the tables, and measures that
+    Load(Box<TpccArgs>),
+    /// Loads the tables, and measures the transactions
+    Run(Box<TpccArgs>),
+    /// Does the same, and checks the consistency conditions after the load and after each round
+    Check(Box<TpccArgs>),
+}
+
+#[derive(Args, Clone, Debug)]
+#[command(allow_negative_numbers = true, args_override_self = true)]
+pub struct TpccArgs {
+    /// The number of warehouses [default: one for each thread]
+    #[arg(long, value_name = "N")]
+    pub warehouses: Option<String>,
+
+    /// The transactions: standard (all five, 45 % new orders and 43 % payments), half (the ATC'18
+    /// study's half new orders and half payments, for which an index need not scan)
+    #[arg(long, value_name = "MIX", default_value = "standard")]
+    pub mix: String,
+
+    #[command(flatten)]
+    pub contenders: ContenderArgs,
+
+    /// Threads, each pinned to a core [default: one per core]
+    #[arg(long, value_name = "N,…")]
+    pub threads: Option<String>,
+
+    /// Ends each run after S seconds [default: 2]
+    #[arg(long, value_name = "S", conflicts_with = "transactions")]
+    pub seconds: Option<String>,
+
+    /// Ends each run when each thread has made N transactions
+    #[arg(long, value_name = "N")]
+    pub transactions: Option<String>,
+
+    /// The number of rounds
+    #[arg(long, value_name = "R", default_value = "3")]
+    pub rounds: String,
+
+    /// The seed of all random choices
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub seed: String,
+
+    /// table, json or csv
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub format: String,
+
+    /// Loads a small database with 1000 items and 60 customers in a district, for tests
+    #[arg(long)]
+    pub reduced: bool,
 }

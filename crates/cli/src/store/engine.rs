@@ -42,14 +42,14 @@ pub struct Memory {
 
 impl Memory {
     /// The parts of a table of the store, each with `prefix` in front of its name.
-    pub fn of(parts: Vec<silvics_store::MemoryUse>, prefix: &str) -> impl Iterator<Item = Self> {
-        let rows = parts.first().map(|rows| rows.name.clone());
-        parts.into_iter().map(move |part| Self {
-            is_index: Some(&part.name) != rows.as_ref(),
+    pub fn of(parts: Vec<silvics_store::MemoryUse>, prefix: &str) -> Vec<Self> {
+        let of = |(at, part): (usize, silvics_store::MemoryUse)| Self {
+            is_index: at > 0,
             part: format!("{prefix}{}", part.name),
             structure: part.structure,
             entries: part.entries as u64,
             bytes: part.bytes.map(|bytes| bytes as u64),
-        })
+        };
+        parts.into_iter().enumerate().map(of).collect()
     }
 }

@@ -18,6 +18,7 @@ mod peers;
 mod render;
 mod report;
 pub mod timed;
+mod tpcc;
 mod ycsb;
 
 use crate::flags::error::Error;
@@ -30,6 +31,7 @@ use meter::Sample;
 pub fn store(args: &StoreArgs) -> Result<bool, Error> {
     match &args.benchmark {
         StoreBenchmark::Ycsb(verb) => ycsb::ycsb(verb),
+        StoreBenchmark::Tpcc(verb) => tpcc::tpcc(verb),
     }
 }
 

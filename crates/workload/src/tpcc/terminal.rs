@@ -86,6 +86,15 @@ impl Terminal {
         self.warehouse
     }
 
+    /// The same terminal in another round of a benchmark: it draws other transactions in each.
+    #[must_use]
+    pub fn in_round(mut self, round: usize) -> Self {
+        for _ in 0..round {
+            self.rng.long_jump(); // by 2^192 words, more than all threads use
+        }
+        self
+    }
+
     /// Draws the next transaction.
     pub fn draw(&mut self) -> Transaction {
         if self.next == CARDS {

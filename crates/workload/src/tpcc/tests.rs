@@ -168,3 +168,14 @@ fn scales_without_warehouses_are_refused() {
         assert_eq!(error.to_string(), text);
     }
 }
+
+#[test]
+fn rounds_differ_and_keep_the_constants() {
+    let terminal = || Scale::new(2).unwrap().terminal(Mix::Half, 3, Share::ALONE);
+    let draws = |mut terminal: Terminal| -> Vec<Transaction> {
+        std::iter::repeat_with(|| terminal.draw()).take(50).collect()
+    };
+    let rounds: Vec<_> = (0..3).map(|round| draws(terminal().in_round(round))).collect();
+    assert_eq!(rounds[0], draws(terminal()));
+    assert!(rounds[0] != rounds[1] && rounds[1] != rounds[2] && rounds[0] != rounds[2]);
+}

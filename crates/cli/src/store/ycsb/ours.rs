@@ -299,7 +299,7 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Engine for Ours<P, I> {
 
 impl<P: Policy, I: Search> Measured for Ours<P, I> {
     fn memory(&self) -> Vec<Memory> {
-        Memory::of(self.table.memory(), "").collect()
+        Memory::of(self.table.memory(), "")
     }
 
     fn aborts(&self) -> Vec<(&'static str, u64)> {

@@ -1,0 +1,149 @@
+//! The database of a contender.
+
+use super::run::Worker;
+use crate::flags::error::Error;
+use crate::store::contenders::{ByPolicy, Contender, Make, lists};
+use crate::store::engine::{Measured, Memory, Stop};
+use crate::store::meter::{Fault, Lap};
+use crate::store::timed::Timed;
+use silvics::WordTree;
+use silvics_store::index::{Lists, MultiLists, Named, Scannable, Scans, Search};
+use silvics_store::{Policy, Store};
+use silvics_tpcc::{Database, Failure, Scrambled, Session, Structures, Unit, Violation};
+use silvics_workload::tpcc::{Population, Scale};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A database that is loaded, run and checked.
+pub trait Engine: Measured {
+    /// Loads a part of the population. Returns the number of rows.
+    fn load(&self, population: &Population, unit: &Unit) -> Result<u64, Stop>;
+
+    /// Runs the transactions of a thread: see [`Worker::drive`].
+    fn run(&self, worker: Worker) -> Result<Lap, Stop>;
+
+    /// The violations of the consistency conditions.
+    fn violations(&self, scale: Scale) -> Result<Vec<Violation>, Fault>;
+}
+
+/// The microseconds since 1970.
+pub fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_micros() as u64)
+}
+
+/// The reason why a transaction failed, for the report: missing rows are wrong answers.
+fn stop(failure: &Failure) -> Stop {
+    match failure {
+        Failure::Missing { .. } => Stop::Wrong(failure.to_string()),
+        _ => Stop::Refused(failure.to_string()),
+    }
+}
+
+impl<P: Policy, I: Scannable + Search<Form = u64>> Engine for Database<P, I> {
+    fn load(&self, population: &Population, unit: &Unit) -> Result<u64, Stop> {
+        Self::load(self, population, unit).map_err(|failure| stop(&failure))
+    }
+
+    fn run(&self, worker: Worker) -> Result<Lap, Stop> {
+        let mut session = Session::default();
+        worker.drive(|transaction| {
+            let outcome = Self::run(self, transaction, &mut session, now());
+            outcome.map(std::hint::black_box).map_err(|failure| stop(&failure))
+        })
+    }
+
+    fn violations(&self, scale: Scale) -> Result<Vec<Violation>, Fault> {
+        self.check(scale).map_err(|failure| Fault::Stop(stop(&failure)))
+    }
+}
+
+impl<P: Policy, I: Scannable + Search<Form = u64>> Measured for Database<P, I> {
+    fn memory(&self) -> Vec<Memory> {
+        let tables = Self::memory(self).into_iter();
+        tables.flat_map(|(table, parts)| Memory::of(parts, &format!("{table}."))).collect()
+    }
+
+    fn aborts(&self) -> Vec<(&'static str, u64)> {
+        let aborts = self.store().stats().aborts;
+        aborts.into_iter().map(|(reason, count)| (reason.name(), count)).collect()
+    }
+
+    fn times_index(&self) -> bool {
+        true
+    }
+}
+
+/// Makes the empty database of a contender.
+pub fn make(contender: &Contender) -> Result<Box<dyn Engine>, Error> {
+    contender.with_policy(Maker(contender))
+}
+
+struct Maker<'a>(&'a Contender);
+
+fn database<P: Policy, I: Scannable + Search<Form = u64>>(
+    contender: &Contender,
+    structures: &Structures<I>,
+) -> Result<Box<dyn Engine>, Error> {
+    let made = || -> Result<Database<P, I>, silvics_store::Error> {
+        let store = Store::<P>::with_options(&contender.options())?;
+        Database::create_tables(&store, structures)?;
+        Database::new(store)
+    };
+    let made = made().map_err(|error| Error::value("--index", error))?;
+    Ok(Box::new(made))
+}
+
+/// Indexes that scan.
+fn ranges<I: Search<Form = u64>>(make: Make<I>) -> Structures<Timed<I>> {
+    Structures::scanning(move |options| make(options).map(Timed))
+}
+
+/// Indexes that need not scan, of scrambled keys, the unique ones made by `make`.
+fn points<I: Search<Form = u64>>(
+    contender: &Contender,
+    make: Make<I>,
+) -> Structures<Timed<Scrambled<I>>> {
+    let named = Arc::new(contender.named());
+    Structures::points(
+        move |options| Ok(Timed(Scrambled(make(options)?))),
+        move |spec| {
+            let named = Arc::clone(&named);
+            spec.made_by(move |options| {
+                MultiLists::around(Timed(Scrambled(named(options)?)), options)
+            })
+        },
+    )
+}
+
+impl ByPolicy for Maker<'_> {
+    type Made = Box<dyn Engine>;
+
+    fn direct<P: Policy>(self) -> Result<Box<dyn Engine>, Error> {
+        let contender = self.0;
+        #[cfg(feature = "peers")]
+        if contender.is_peer() {
+            use crate::store::peers::Peer;
+            let name = contender.index.clone();
+            let make: Make<Peer> = Box::new(move |options| {
+                Ok(Peer::of(&name).map_or_else(|| Peer::make(options), Ok)?)
+            });
+            return database::<P, _>(contender, &ranges(make));
+        }
+        if contender.index == "map" && contender.place.is_pooled() {
+            let make: Make<Scans<WordTree<u64>>> = Box::new(|options| Ok(Search::make(options)?));
+            return database::<P, _>(contender, &ranges(make));
+        }
+        let name = contender.structure();
+        let index = Named::<u64>::with_structure(&name, false, &silvics::Options::default());
+        if index.is_ok_and(|index| index.scans()) {
+            return database::<P, _>(contender, &ranges(contender.named()));
+        }
+        database::<P, _>(contender, &points(contender, contender.named()))
+    }
+
+    fn listed<P: Policy>(self) -> Result<Box<dyn Engine>, Error> {
+        let contender = self.0;
+        let make: Make<Lists<Named<u64>>> = lists(contender.named());
+        database::<P, _>(contender, &points(contender, make))
+    }
+}

@@ -1,0 +1,151 @@
+//! The command line, checked.
+
+use crate::flags::args::Format;
+use crate::flags::error::Error;
+use crate::flags::store::{TpccArgs, TpccVerb};
+use crate::flags::values::{THREADS_MAX, list, named, number, seconds, seed, single};
+use crate::host::memory;
+use crate::store::contenders::{self, Contender, Layout};
+use silvics_workload::tpcc::{Mix, Scale, WAREHOUSES_MAX};
+use std::time::Duration;
+
+/// The part of the benchmark that the user asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// The load is measured.
+    Load,
+    /// The transactions are measured.
+    Run,
+    /// So are the transactions, and the conditions are checked.
+    Check,
+}
+
+/// The end of a run.
+#[derive(Clone, Copy, Debug)]
+pub enum End {
+    /// After this time.
+    After(Duration),
+    /// When each thread has made this number of transactions.
+    Transactions(u64),
+}
+
+/// A checked command line.
+pub struct Plan {
+    pub phase: Phase,
+    pub contenders: Vec<Contender>,
+    pub scale: Scale,
+    pub mix: Mix,
+    pub threads: Vec<usize>,
+    pub load_threads: usize,
+    pub end: End,
+    pub rounds: usize,
+    pub seed: u64,
+    pub format: Format,
+}
+
+/// The bytes of a warehouse, its indexes included, and of the items. Measured: 94 to 103 MB.
+const WAREHOUSE_BYTES: usize = 100 << 20;
+
+/// The transactions of a thread, at most.
+const TRANSACTIONS_MAX: usize = 1 << 40;
+
+/// The name of a mix.
+pub fn name(mix: Mix) -> &'static str {
+    match mix {
+        Mix::Standard => "standard",
+        Mix::Half => "half",
+    }
+}
+
+impl Plan {
+    /// Reads the flags.
+    pub fn new(verb: &TpccVerb, cores: usize) -> Result<Self, Error> {
+        let (args, phase) = match verb {
+            TpccVerb::Load(args) => (args, Phase::Load),
+            TpccVerb::Run(args) => (args, Phase::Run),
+            TpccVerb::Check(args) => (args, Phase::Check),
+        };
+        let threads = match &args.threads {
+            Some(text) => list("--threads", text, |text| number(text, 1, THREADS_MAX))?,
+            None => vec![cores],
+        };
+        let most = threads.iter().copied().max().unwrap_or(1);
+        let mix = single("--mix", &args.mix, |text| {
+            named(text, "a mix", [Mix::Standard, Mix::Half], name)
+        })?;
+        let plan = Self {
+            phase,
+            contenders: contenders::all(&args.contenders)?,
+            scale: scale(args, most)?,
+            mix,
+            load_threads: most.min(cores),
+            threads,
+            end: end(args)?,
+            rounds: single("--rounds", &args.rounds, |text| number(text, 1, 100_000))?,
+            seed: single("--seed", &args.seed, seed)?,
+            format: Format::parse(&args.format)?,
+        };
+        plan.check(args)?;
+        Ok(plan)
+    }
+
+    /// Fails if flags do not suit each other.
+    fn check(&self, args: &TpccArgs) -> Result<(), Error> {
+        let scans = self.mix == Mix::Standard;
+        for contender in &self.contenders {
+            if contender.is_database() {
+                let problem =
+                    format!("`{}` runs YCSB alone: leave it out of TPC-C", contender.index);
+                return Err(Error::value("--index", problem));
+            }
+            if scans && contender.layout != Layout::Inline {
+                let problem = "the study's layouts have lists, which cannot scan: add --mix half, \
+                               the study's half new orders and half payments";
+                return Err(Error::value("--row-layout", problem));
+            }
+            contender.check(scans)?;
+        }
+        let of_runs = [("--seconds", &args.seconds), ("--transactions", &args.transactions)];
+        if self.phase == Phase::Load
+            && let Some((flag, _)) = of_runs.into_iter().find(|(_, value)| value.is_some())
+        {
+            let problem = "a load makes no transactions of the workload: use `tpcc run`";
+            return Err(Error::value(flag, problem));
+        }
+        Ok(())
+    }
+}
+
+fn scale(args: &TpccArgs, threads: usize) -> Result<Scale, Error> {
+    let warehouses = match &args.warehouses {
+        None => threads,
+        Some(text) => {
+            single("--warehouses", text, |text| number(text, 1, WAREHOUSES_MAX as usize))?
+        }
+    };
+    let of = if args.reduced { Scale::reduced } else { Scale::new };
+    let scale = of(warehouses as u32).map_err(|error| Error::value("--warehouses", error))?;
+    let needed = warehouses.saturating_mul(WAREHOUSE_BYTES);
+    match memory::available() {
+        Some(available) if !args.reduced && needed > available => {
+            let problem = format!(
+                "{warehouses} warehouses need about {} GB, and {} GB are available: name fewer",
+                needed >> 30,
+                available >> 30
+            );
+            Err(Error::value("--warehouses", problem))
+        }
+        _ => Ok(scale),
+    }
+}
+
+fn end(args: &TpccArgs) -> Result<End, Error> {
+    match (&args.transactions, &args.seconds) {
+        (Some(text), _) => {
+            let each = single("--transactions", text, |text| number(text, 1, TRANSACTIONS_MAX));
+            Ok(End::Transactions(each? as u64))
+        }
+        (None, Some(text)) => Ok(End::After(single("--seconds", text, seconds)?)),
+        (None, None) => Ok(End::After(Duration::from_secs(2))),
+    }
+}

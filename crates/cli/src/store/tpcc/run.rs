@@ -1,0 +1,114 @@
+//! The measured loops.
+
+use super::engine::{Engine, now};
+use super::plan::{End, Plan};
+use crate::drive::subject::Crew;
+use crate::interrupt;
+use crate::store::engine::{Memory, Stop};
+use crate::store::meter::{Fault, Lap, Meter, Sample, Tally, joined};
+use crate::store::report::NEW_ORDER;
+use silvics_sync::atomic::{AtomicUsize, Ordering};
+use silvics_tpcc::Unit;
+use silvics_workload::Share;
+use silvics_workload::tpcc::{Population, Terminal, Transaction};
+use std::sync::Barrier;
+
+/// The name of a kind of transaction. New orders that are rolled back are a kind of their own,
+/// because they do not count for tpmC here.
+fn kind(transaction: &Transaction) -> &'static str {
+    match transaction {
+        Transaction::NewOrder(order) if order.rolls_back() => "ROLLED_BACK",
+        Transaction::NewOrder(_) => NEW_ORDER,
+        Transaction::Payment(_) => "PAYMENT",
+        Transaction::OrderStatus(_) => "ORDER_STATUS",
+        Transaction::Delivery(_) => "DELIVERY",
+        Transaction::StockLevel(_) => "STOCK_LEVEL",
+    }
+}
+
+/// The work of a thread.
+pub struct Worker {
+    terminal: Terminal,
+    end: End,
+}
+
+/// The transactions after which a thread looks at the time.
+const LOOKS: u64 = 16;
+
+impl Worker {
+    /// Calls `transact` with one transaction after the other.
+    pub fn drive<T>(
+        mut self,
+        mut transact: impl FnMut(&Transaction) -> Result<T, Stop>,
+    ) -> Result<Lap, Stop> {
+        let mut meter = Meter::new();
+        loop {
+            let done = meter.tally.transactions;
+            let is_over = match self.end {
+                End::Transactions(all) => done == all,
+                End::After(time) => done.is_multiple_of(LOOKS) && meter.start.elapsed() >= time,
+            };
+            if is_over || (done.is_multiple_of(LOOKS) && interrupt::pending()) {
+                return Ok(meter.lap(Tally::default()));
+            }
+            let transaction = self.terminal.draw();
+            meter.one(kind(&transaction), 1, || transact(&transaction).map(|_| ()))?;
+        }
+    }
+}
+
+/// Loads the database by all threads of the crew, which share its parts.
+pub fn load(engine: &dyn Engine, plan: &Plan, crew: &Crew) -> Result<Sample, Fault> {
+    let population = Population::new(plan.scale, plan.seed, now());
+    let (units, next) = (Unit::all(plan.scale), AtomicUsize::new(0));
+    let barrier = Barrier::new(plan.load_threads);
+    let before = engine.aborts();
+    let work = |_: Share| {
+        barrier.wait();
+        let mut meter = Meter::new();
+        // Relaxed: each part is taken once, and says nothing about others.
+        while let Some(unit) = units.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let mut rows = 0;
+            meter.one("PART", 0, || {
+                rows = engine.load(&population, unit)?;
+                Ok(())
+            })?;
+            meter.tally.operations += rows;
+            if interrupt::pending() {
+                break;
+            }
+        }
+        Ok(meter.lap(Tally::default()))
+    };
+    let laps = crew.work(plan.load_threads, work, || ()).map_err(Fault::Failure)?;
+    let laps = laps.into_iter().collect::<Result<Vec<Lap>, Stop>>().map_err(Fault::Stop)?;
+    let mut sample = joined(engine, laps, &before);
+    sample.records = [0, rows(&sample.memory)];
+    Ok(sample)
+}
+
+/// Runs the transactions once.
+pub fn run(
+    engine: &dyn Engine,
+    plan: &Plan,
+    (threads, round): (usize, usize),
+    crew: &Crew,
+) -> Result<Sample, Fault> {
+    let (aborts, barrier) = (engine.aborts(), Barrier::new(threads));
+    let before = rows(&engine.memory());
+    let work = |share: Share| {
+        let terminal = plan.scale.terminal(plan.mix, plan.seed, share).in_round(round);
+        barrier.wait();
+        engine.run(Worker { terminal, end: plan.end })
+    };
+    let laps = crew.work(threads, work, || ()).map_err(Fault::Failure)?;
+    let laps = laps.into_iter().collect::<Result<Vec<Lap>, Stop>>().map_err(Fault::Stop)?;
+    let mut sample = joined(engine, laps, &aborts);
+    sample.records = [before, rows(&sample.memory)];
+    Ok(sample)
+}
+
+/// The rows of all tables.
+fn rows(memory: &[Memory]) -> u64 {
+    memory.iter().filter(|part| !part.is_index).map(|part| part.entries).sum()
+}

@@ -1,0 +1,109 @@
+//! `silvics store tpcc`.
+
+#![allow(unreachable_pub)]
+
+mod common;
+
+use common::{refused, run, stdout};
+use serde_json::Value;
+
+/// Runs a verb on a small database and returns its result.
+fn tpcc(verb: &str, args: &[&str]) -> Value {
+    let fixed = ["store", "tpcc", verb, "--reduced", "--rounds", "2", "--format", "json"];
+    let output = run(&[&fixed, args].concat());
+    serde_json::from_str(&stdout(&output)).unwrap()
+}
+
+fn rows(report: &Value) -> &[Value] {
+    report["results"].as_array().unwrap()
+}
+
+fn count(value: &Value) -> u64 {
+    value.as_u64().unwrap()
+}
+
+#[test]
+fn the_standard_mix_keeps_the_conditions() {
+    let args = ["--warehouses", "2", "--threads", "2", "--transactions", "200"];
+    let contenders = ["--index", "map,skiplist", "--policy", "optimistic,wait-die"];
+    let report = tpcc("check", &[&args[..], &contenders].concat());
+    let config = &report["config"];
+    assert_eq!((&config["benchmark"], &config["phase"]), (&"tpcc".into(), &"check".into()));
+    assert_eq!((count(&config["warehouses"]), count(&config["customers"])), (2, 60));
+    assert_eq!(rows(&report).len(), 4);
+    for row in rows(&report) {
+        assert_eq!(row["transactions"], 2 * 2 * 200, "{row}");
+        let of = |kind: &str| -> u64 {
+            let kinds = row["kinds"].as_array().unwrap().iter();
+            kinds.filter(|of| of["kind"] == kind).map(|of| count(&of["transactions"])).sum()
+        };
+        assert_eq!(of("NEW_ORDER") + of("ROLLED_BACK"), 360);
+        assert_eq!([of("PAYMENT"), of("DELIVERY")], [344, 32]);
+        assert_eq!([of("ORDER_STATUS"), of("STOCK_LEVEL")], [32, 32]);
+        let minutes = row["seconds"].as_f64().unwrap() / 60.0;
+        let orders = row["tpmc"].as_f64().unwrap() * minutes;
+        assert_eq!(orders.round() as u64, of("NEW_ORDER"));
+        let [before, after] = [0, 1].map(|at| count(&row["records"][at]));
+        // Each new order has 5 to 15 lines, and each payment an entry of the history.
+        assert!(after >= before + 344 + 6 * of("NEW_ORDER"), "{before} {after}");
+        let memory = row["memory"].as_array().unwrap();
+        assert_eq!(memory.len(), 9 + 9 + 2, "nine tables, and their indexes");
+        assert!(memory.iter().any(|part| part["part"] == "customer.by_name"));
+        assert!(row["index_us"].as_f64().unwrap() > 0.0);
+    }
+}
+
+#[test]
+fn the_studys_mix_runs_over_its_trees() {
+    let args = ["--mix", "half", "--warehouses", "1", "--threads", "2", "--transactions", "150"];
+    let contenders = ["--index", "occ-avl:fixed,int-lf", "--policy", "no-wait"];
+    let place = ["--row-layout", "inline,study-padded", "--placement", "size-class", "--mixed"];
+    let report = tpcc("check", &[&args[..], &contenders, &place].concat());
+    assert_eq!(report["config"]["benchmark"], "tpcc-half", "another benchmark than the full mix");
+    assert_eq!(rows(&report).len(), 4);
+    for row in rows(&report) {
+        let kinds: Vec<&str> = row["kinds"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|of| of["kind"].as_str().unwrap())
+            .collect();
+        assert!(kinds.iter().all(|kind| ["NEW_ORDER", "PAYMENT", "ROLLED_BACK"].contains(kind)));
+        assert!(row["structure"].as_str().unwrap().contains("scrambled"), "{}", row["structure"]);
+    }
+}
+
+#[test]
+fn loads_are_measured() {
+    let report = tpcc("load", &["--warehouses", "2", "--threads", "1"]);
+    let row = &rows(&report)[0];
+    // 1000 items; of each warehouse itself, its stock, ten districts, 60 customers with history and
+    // order in each, and 18 new orders; and order lines.
+    let without_lines = 1000 + 2 * (1 + 1000 + 10 * (1 + 3 * 60 + 18));
+    let rows = count(&row["records"][1]);
+    assert!((5 * 1200..=15 * 1200).contains(&(rows - without_lines)), "{rows}");
+    assert_eq!(count(&row["operations"]), 2 * rows, "in two rounds");
+    let csv = run(&["store", "tpcc", "run", "--reduced", "--seconds", "0.1", "--format", "csv"]);
+    assert!(stdout(&csv).lines().next().unwrap().ends_with(",tpmc"));
+    let table = run(&["store", "tpcc", "run", "--reduced", "--transactions", "50"]);
+    let text = stdout(&table);
+    assert!(text.contains("without think times; 50 transactions of each thread; 3 rounds"));
+    assert!(text.contains("new orders per minute (tpmC)"));
+}
+
+#[test]
+fn wrong_input_is_refused() {
+    let refuses = |args: &[&str], parts: &[&str]| {
+        refused(&run(&[&["store", "tpcc", "run"], args].concat()), parts);
+    };
+    refuses(&["--warehouses", "0"], &["--warehouses", "from 1 to 10000"]);
+    refuses(&["--warehouses", "9999"], &["--warehouses", "9999 warehouses need about", "fewer"]);
+    refuses(&["--mix", "everything"], &["--mix", "choose from standard, half"]);
+    refuses(&["--index", "occ-avl"], &["--index", "`occ-avl` cannot scan", "skiplist"]);
+    refuses(&["--index", "db:redb"], &["--index", "`db:redb` runs YCSB alone"]);
+    let study = ["--policy", "no-wait", "--row-layout", "study"];
+    refuses(&study, &["--row-layout", "add --mix half"]);
+    refuses(&["--seconds", "1", "--transactions", "5"], &["--seconds", "--transactions"]);
+    let load = run(&["store", "tpcc", "load", "--seconds", "1"]);
+    refused(&load, &["--seconds", "use `tpcc run`"]);
+}
