@@ -431,7 +431,7 @@ fn to_the_limit<P: Policy>(structures: Structures, limit: usize) {
             world.transaction_strict(&mut model, &[Op::Insert(id, person)])
         });
         assert!(matches!(refused, Some(Error::Alloc(_))), "{refused:?}");
-        assert!(world.store.bytes() <= limit + (64 << 10), "{} bytes", world.store.bytes());
+        assert!(world.store.bytes() <= limit + (512 << 10), "{} bytes", world.store.bytes());
         world.check(&model).unwrap();
         counts.push(model.people.len());
         for id in 0..counts[counts.len() - 1] as u64 {
