@@ -3,11 +3,11 @@
 use silvics_store::index::{Lists, MultiLists, Named, Points, Scans, Search};
 use silvics_store::lock::{Latched, PthreadLock};
 use silvics_store::{Error, Locking, NoWait, Optimistic, Policy, Store, Study, WaitDie};
+use silvics_sync::atomic::{AtomicU64, Ordering};
 use silvics_tpcc::{Condition, Database, Failure, Outcome, Session, Structures, Unit, keys};
 use silvics_workload::Share;
 use silvics_workload::tpcc::{Mix, Population, Scale, Transaction};
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 type Words = Scans<silvics::WordTree<u64>>;
 type Avl = Points<silvics::BronsonTree>;
