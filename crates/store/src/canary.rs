@@ -31,6 +31,12 @@ pub enum Canary {
     /// A transaction does not look whether the rows of a range that it has scanned still have their
     /// keys. `schedules.rs` finds it.
     ScannedKeysIgnored,
+    /// A transaction that has only read is acknowledged before what it has read is durable.
+    /// `durability.rs` finds it.
+    ReadsNotAwaited,
+    /// A transaction appends its record to the log after it has released its locks.
+    /// `durability.rs` finds it.
+    AppendedLate,
 }
 
 impl Canary {
@@ -61,6 +67,8 @@ impl Canary {
             Self::EntryLeft => "entry-left",
             Self::EntryStolen => "entry-stolen",
             Self::ScannedKeysIgnored => "scanned-keys-ignored",
+            Self::ReadsNotAwaited => "reads-not-awaited",
+            Self::AppendedLate => "appended-late",
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use crate::policy::Stop;
 use silvics::AllocError;
+use silvics_memtable::BatchError;
 use std::fmt;
+use std::sync::Arc;
 
 /// Why a call on the store failed. The database is as if the call had not been made, unless a
 /// variant says otherwise.
@@ -46,6 +48,20 @@ pub enum Error {
     /// The transaction called itself: a closure that fills or changes a row used the transaction
     /// that had called it.
     Nested,
+    /// The log of a durable store has failed earlier, so the store takes no more writes. The
+    /// transaction is undone.
+    ReadOnly {
+        /// The failure of the log.
+        why: Arc<str>,
+    },
+    /// The log has failed before everything that the transaction has read and written was durable.
+    /// The transaction is committed in memory. Whether it is there after a recovery is unknown.
+    Unacknowledged {
+        /// The failure of the log.
+        why: Arc<str>,
+    },
+    /// The transaction does not fit into a record of the log. It is undone.
+    Record(BatchError),
 }
 
 /// Why a transaction was aborted. Each reason is counted: see [`Stats`](crate::Stats).
@@ -208,6 +224,11 @@ pub enum SchemaError {
         /// The index.
         index: String,
     },
+    /// The store is durable, so its tables are fixed when it is opened.
+    Fixed {
+        /// The table that was to be created.
+        table: String,
+    },
     /// The index has another kind than the handle: unique or not.
     Kind {
         /// The index.
@@ -262,6 +283,11 @@ impl fmt::Display for SchemaError {
                  `IndexSpec::multi` over one column of 8 bytes, in a table whose primary key is one \
                  such column"
             ),
+            Self::Fixed { table } => write!(
+                f,
+                "the tables of a durable store are fixed when it is opened: create `{table}` in \
+                 the function that `Store::open` calls"
+            ),
             Self::Kind { index, has } => {
                 write!(f, "the index `{index}` is {has}: request the handle of that kind")
             }
@@ -308,6 +334,20 @@ impl fmt::Display for Error {
             Self::Nested => f.write_str(
                 "a closure that fills or changes a row used the transaction that called it",
             ),
+            Self::ReadOnly { why } => write!(
+                f,
+                "the transaction was undone, because the store is read-only since its log has \
+                 failed: {why}. Open the store again"
+            ),
+            Self::Unacknowledged { why } => write!(
+                f,
+                "it is unknown whether the transaction is durable, because the log has failed: \
+                 {why}. Open the store again, and look"
+            ),
+            Self::Record(error) => write!(
+                f,
+                "the transaction was undone, because its record for the log is too long: {error}"
+            ),
         }
     }
 }
@@ -323,6 +363,9 @@ impl From<Stop> for Error {
             Stop::Conflict(conflict) => Self::Aborted(conflict),
             Stop::Alloc(error) => Self::Alloc(error),
             Stop::Unwound => Self::Unwound,
+            // `failed` adds the reason.
+            Stop::ReadOnly => Self::ReadOnly { why: Arc::from("an earlier call has failed") },
+            Stop::Record(error) => Self::Record(error),
         }
     }
 }

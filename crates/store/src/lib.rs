@@ -16,6 +16,7 @@
 //! | `rows`, `row` | rows in memory, and as transactions show them |
 //! | [`index`], `key` | indexes of tables, and the forms of keys |
 
+pub mod durability;
 pub mod index;
 pub mod lock;
 pub mod policy;

@@ -489,6 +489,20 @@ impl<R: RowLayout> RowRef<R> {
         }
     }
 
+    /// Stores the bytes of a row that nobody else uses.
+    #[inline]
+    pub fn fill(&self, image: &[u8]) {
+        for (to, word) in self.columns().iter().zip(image.as_chunks().0) {
+            to.store(u64::from_ne_bytes(*word), Ordering::Relaxed);
+        }
+    }
+
+    /// Stores a word of a row that nobody else uses.
+    #[inline]
+    pub fn set(&self, at: usize, word: u64) {
+        self.columns()[at].store(word, Ordering::Relaxed);
+    }
+
     /// Begins to bring the first lines of the row into the cache.
     #[inline(always)]
     pub fn prefetch(&self) {

@@ -1,5 +1,6 @@
 //! Stores: their tables, their transactions, and what they count.
 
+use crate::durability::{Checkpoints, Log, Position, Ticket};
 use crate::error::{Conflict, Error, SchemaError};
 use crate::index::{ErasedIndex, IndexCore, Maker, Named, default_structure};
 use crate::key::FormKind;
@@ -80,7 +81,7 @@ pub struct StoreOptions {
 /// # Ok::<(), Error>(())
 /// ```
 pub struct Store<P: Policy = Optimistic> {
-    core: StoreCore<P>,
+    pub(crate) core: StoreCore<P>,
 }
 
 impl<P: Policy> fmt::Debug for Store<P> {
@@ -106,6 +107,10 @@ pub(crate) struct StoreCore<P: Policy> {
     pub(crate) postponed: Postponed,
     /// Whether an allocation has failed since retired objects were freed.
     pub(crate) starved: AtomicBool,
+    /// The log, if the store is durable.
+    pub(crate) log: Option<Box<Log>>,
+    /// Held while a checkpoint is written.
+    pub(crate) checkpoint: Mutex<Checkpoints>,
 }
 
 /// The memory and the counts of a thread, kept between its transactions.
@@ -174,6 +179,8 @@ impl<P: Policy> Store<P> {
                 born: Instant::now(),
                 postponed: Postponed::default(),
                 starved: AtomicBool::new(false),
+                log: None,
+                checkpoint: Mutex::default(),
             },
         })
     }
@@ -181,6 +188,9 @@ impl<P: Policy> Store<P> {
     /// Creates a table. If it fails, the store is as it was.
     pub fn create_table(&self, schema: Schema) -> Result<Table<P>, Error> {
         let core = &self.core;
+        if core.log.is_some() {
+            return Err(SchemaError::Fixed { table: schema.name }.into());
+        }
         let places = Places::of(&schema)?;
         let (options, config) = core.memory();
         let shared = core.options.rows_in_heap.is_some();
@@ -189,16 +199,17 @@ impl<P: Policy> Store<P> {
         let serial = stamp();
         let indexes = core.create_indexes(&schema, &places, serial)?;
         drop(options);
+        let mut tables = core.tables.lock();
         let table = Arc::new(TableCore {
             name: schema.name,
             serial,
             store: core.number,
+            number: tables.len() as u32,
             places,
             rows,
             budget: config.budget,
             indexes,
         });
-        let mut tables = core.tables.lock();
         if tables.iter().any(|other| other.name == table.name) {
             drop(tables);
             return Err(SchemaError::Twice { kind: "table", name: table.name.clone() }.into());
@@ -226,7 +237,7 @@ impl<P: Policy> Store<P> {
         self.begin_at(None)
     }
 
-    fn begin_at(&self, age: Option<u64>) -> Tx<'_, P> {
+    pub(crate) fn begin_at(&self, age: Option<u64>) -> Tx<'_, P> {
         let core = &self.core;
         if core.starved.load(Ordering::Relaxed) && core.starved.swap(false, Ordering::Relaxed) {
             core.domain.flush();
@@ -244,7 +255,8 @@ impl<P: Policy> Store<P> {
         }
         let repairs = if needs_repairs(repairs) { NEEDS_REPAIRS } else { repairs };
         let work = ManuallyDrop::new(work);
-        Tx::new(Inner { store: core, guard, work, ts, doomed: None, starved: false, repairs })
+        let (doomed, starved, position) = (None, false, Position::default());
+        Tx::new(Inner { store: core, guard, work, ts, doomed, starved, repairs, position })
     }
 
     /// Runs `body` in a transaction and commits it. If it conflicts with another transaction, it
@@ -276,8 +288,28 @@ impl<P: Policy> Store<P> {
     /// ```
     pub fn transact<T, E: From<Error>>(
         &self,
-        mut body: impl FnMut(&Tx<'_, P>) -> Result<T, E>,
+        body: impl FnMut(&Tx<'_, P>) -> Result<T, E>,
     ) -> Result<T, E> {
+        let (value, position) = self.attempts(body)?;
+        self.core.wait(position)?;
+        Ok(value)
+    }
+
+    /// Runs `body` as [`Store::transact`] does, and does not wait until it is durable: see
+    /// [`Ticket`].
+    pub fn transact_deferred<T, E: From<Error>>(
+        &self,
+        body: impl FnMut(&Tx<'_, P>) -> Result<T, E>,
+    ) -> Result<(T, Ticket), E> {
+        let (value, position) = self.attempts(body)?;
+        Ok((value, self.core.ticket(position)))
+    }
+
+    /// Runs `body` until it is committed. Returns the position that must be durable then.
+    fn attempts<T, E: From<Error>>(
+        &self,
+        mut body: impl FnMut(&Tx<'_, P>) -> Result<T, E>,
+    ) -> Result<(T, Position), E> {
         let mut age = None;
         let mut backoff = Backoff::new();
         let mut starved = false;
@@ -286,18 +318,20 @@ impl<P: Policy> Store<P> {
             age = Some(tx.age());
             let failed = match body(&tx) {
                 Ok(value) => match tx.end(Inner::commit) {
-                    Ok(()) => return Ok(value),
+                    Ok(()) => return Ok((value, tx.seen().1)),
                     Err(Error::Aborted(_)) => None,
-                    Err(error) => Some(error.into()),
+                    Err(error) => Some((error.into(), Position::default())),
                 },
-                // The error counts only if it follows from what is still true.
-                Err(error) if !tx.is_outdated() => Some(error),
+                // The error counts only if it follows from what is still true, and durable.
+                Err(error) if !tx.is_outdated() => Some((error, self.core.seen())),
                 _ => None,
             };
             // A transaction that lacked memory runs once more, when retired objects are freed.
-            if let Some(error) = failed
+            if let Some((error, position)) = failed
                 && (starved || !tx.is_starved())
             {
+                drop(tx); // the wait has no pin and no lock
+                self.core.wait(position)?;
                 return Err(error);
             }
             starved |= tx.is_starved();

@@ -22,6 +22,8 @@ pub(crate) struct TableCore<P: Policy> {
     pub(crate) serial: u64,
     /// The number of the store.
     pub(crate) store: u64,
+    /// The number of the table within its store, in the order in which they were created.
+    pub(crate) number: u32,
     pub(crate) places: Places,
     pub(crate) rows: Garbage<RowMemory<P::Rows>>,
     /// The budget of the rows.

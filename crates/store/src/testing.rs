@@ -80,6 +80,8 @@ impl Subject {
             | Canary::IndexTorn
             | Canary::EntryLeft
             | Canary::EntryStolen => (&["optimistic", "no-wait", "wait-die"], true),
+            // Only a recovery shows them.
+            Canary::ReadsNotAwaited | Canary::AppendedLate => (&[], true),
         };
         let fits = move |policy| move |of: &&Self| of.policy == policy && of.scans == scans;
         policies.iter().filter_map(move |&policy| SUBJECTS.iter().find(fits(policy)))

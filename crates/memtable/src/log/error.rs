@@ -24,6 +24,8 @@ pub enum Action {
     Read,
     /// A log is removed.
     Remove,
+    /// A file is renamed: storages of logs do not, but those of other files.
+    Rename,
 }
 
 /// The reason why a call on a log failed.
@@ -113,6 +115,7 @@ impl fmt::Display for LogError {
                     Action::List => "listed",
                     Action::Read => "read",
                     Action::Remove => "removed",
+                    Action::Rename => "renamed",
                 };
                 write!(f, "{done}: {error}")
             }

@@ -92,6 +92,8 @@ struct Disk {
     named: bool,
     /// Whether a removal has failed: the log is gone until the power fails.
     removed: bool,
+    /// The number that the log may have again when the power fails: a renaming has failed.
+    old_number: Option<u64>,
 }
 
 impl Disk {
@@ -137,9 +139,10 @@ impl State {
         disk.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// Makes the failed removals durable, as an `fsync` of a folder does.
+    /// Makes the failed removals and renamings durable, as an `fsync` of a folder does.
     fn sync_removals(&mut self) {
         self.disks.retain(|_, disk| !disk.removed);
+        self.disks.values_mut().for_each(|disk| disk.old_number = None);
     }
 
     fn sync(&mut self, number: u64) -> io::Result<()> {
@@ -204,10 +207,32 @@ impl Forgetful {
                 .collect();
             let bytes = after_power_loss(disk, &others, &mut chance);
             let synced = bytes.len();
+            let number = disk.old_number.filter(|_| chance.random_bool(0.5)).unwrap_or(number);
             disks.insert(number, Disk { bytes, synced, named: true, ..Disk::default() });
         }
         let state = State { disks, faults: Vec::new() };
         Self { state: Arc::new(Mutex::new(state)) }
+    }
+
+    /// Gives a log another number, which no log has. The renaming is durable when the call returns.
+    /// One that has failed may have happened, and may be undone when the power fails: it becomes
+    /// durable as a failed removal does. So files of other kinds, which are renamed, can be
+    /// modelled as logs with large numbers.
+    pub fn rename(&self, from: u64, to: u64) -> io::Result<()> {
+        let mut state = self.state.lock();
+        let fault = state.fault(Action::Rename);
+        state.log(from)?;
+        if fault.is_none_or(|fault| fault.partly)
+            && let Some(disk) = state.disks.remove(&from)
+        {
+            let old_number = fault.map(|_| from);
+            state.disks.insert(to, Disk { old_number, ..disk });
+        }
+        if let Some(fault) = fault {
+            return Err(fault.error.into());
+        }
+        state.sync_removals();
+        Ok(())
     }
 
     /// Replaces the bytes of a log, as a damage to the medium would. They count as durable.

@@ -360,6 +360,12 @@ impl<W: OnConflict, R: RowLayout<Header: RowLock>> Policy for Locking<W, R> {
         R::Header::held_absent(ts)
     }
 
+    fn loaded_header() -> R::Header {
+        let lock = R::Header::held_absent(NO_HOLDER);
+        lock.unlock_exclusive(false);
+        lock
+    }
+
     fn made(inner: &mut Inner<'_, Self>, row: RowRef<R>) -> Result<u64, Stop> {
         let rows = &mut inner.work.log.rows;
         rows.reserve()?;

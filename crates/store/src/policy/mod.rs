@@ -22,6 +22,7 @@ use crate::rows::{RowLayout, RowRef};
 use crate::tx::arena::Stored;
 use crate::tx::state::{IndexPtr, Inner};
 use silvics::AllocError;
+use silvics_memtable::BatchError;
 use std::ops::Bound;
 
 pub(crate) mod private {
@@ -50,6 +51,10 @@ pub enum Stop {
     Alloc(AllocError),
     /// A call of the transaction has unwound, and may have done a part of its work.
     Unwound,
+    /// The log has failed, so nothing can be written.
+    ReadOnly,
+    /// The transaction does not fit into a record of the log.
+    Record(BatchError),
 }
 
 impl From<Conflict> for Stop {
@@ -96,6 +101,10 @@ pub trait Policy: private::Sealed + Sized + Send + Sync + 'static {
     /// commit.
     #[doc(hidden)]
     fn new_header(ts: u64) -> <Self::Rows as RowLayout>::Header;
+
+    /// The header of a row that is committed, and that nobody else knows yet.
+    #[doc(hidden)]
+    fn loaded_header() -> <Self::Rows as RowLayout>::Header;
 
     /// Remembers a row that this transaction has made. Returns what [`Write::mark`] keeps.
     ///

@@ -38,16 +38,19 @@ impl<P: Policy> Inner<'_, P> {
         })?;
         self.check_repairs()?; // after the locks: see `StoreCore::repairs`
         if self.work.writes.is_empty() {
+            self.see();
             P::publish(self);
             self.clear();
             return Ok(());
         }
         self.take_over()?;
+        let place = self.append()?;
         for at in 0..self.work.writes.all().len() {
             self.apply(at);
         }
         self.remove_stuck(|_| true);
         P::publish(self);
+        self.published(place);
         self.retire(|kind| matches!(kind, WriteKind::Delete | WriteKind::Void));
         self.clear();
         self.store.tidy(&self.guard);
@@ -81,6 +84,12 @@ impl<P: Policy> Inner<'_, P> {
             }
         }
         Ok(())
+    }
+
+    /// Gives all keys that rows have taken over back to the rows before.
+    #[cold]
+    pub(crate) fn give_back_keys(&self) {
+        (0..self.work.placed.len()).rev().for_each(|at| self.give_back_key(at));
     }
 
     /// Gives the key of an entry to a row, if there is one.

@@ -28,12 +28,14 @@ mod write;
 
 pub use scan::Scan;
 
+use crate::durability::{Position, Ticket};
 use crate::error::Error;
 use crate::index::{ErasedIndex, IndexCore, Scannable, Search};
 use crate::key::{KeyForm, KeyRef, RowKey};
 use crate::policy::{Optimistic, Policy, Stop};
 use crate::row::{Row, RowMut};
 use crate::rows::RowPart;
+use crate::store::StoreCore;
 use crate::table::{Index, Multi, Table};
 use arena::Stored;
 use read::{Found, Opened, typed_erased};
@@ -361,6 +363,19 @@ impl<'s, P: Policy> Tx<'s, P> {
         Scan { tx: self, index, bounds, descending: false, limit: usize::MAX }
     }
 
+    /// Scans the rows of an index behind a key, or all.
+    pub(crate) fn scan_behind<'t>(
+        &'t self,
+        index: &'t (dyn ErasedIndex + 'static),
+        key: Option<KeyRef<'_>>,
+    ) -> Scan<'t, 's, P> {
+        let bounds = self.enter_scan().and_then(|mut inner| {
+            let key = key.map(|key| inner.work.arena.key(key)).transpose()?;
+            Ok((key.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded))
+        });
+        Scan { tx: self, index, bounds, descending: false, limit: usize::MAX }
+    }
+
     /// Scans the rows with a key of an index that is not unique, in ascending order of their
     /// primary keys: see [`Scan`].
     pub fn find_all<'t, K: RowKey>(
@@ -375,9 +390,29 @@ impl<'s, P: Policy> Tx<'s, P> {
         Scan { tx: self, index: &*index.index, bounds, descending: false, limit: usize::MAX }
     }
 
-    /// Commits the transaction. If it fails, everything is undone.
+    /// Commits the transaction. If it fails, everything is undone, except with
+    /// [`Error::Unacknowledged`]. In a durable store the call returns when everything is durable
+    /// that the transaction has read and written.
     pub fn commit(self) -> Result<(), Error> {
-        self.end(Inner::commit)
+        self.end(Inner::commit)?;
+        let (store, position) = self.seen();
+        drop(self); // the wait has no pin
+        store.wait(position)
+    }
+
+    /// Commits the transaction, and does not wait until it is durable: see [`Ticket`].
+    pub fn commit_deferred(self) -> Result<Ticket, Error> {
+        self.end(Inner::commit)?;
+        let (store, position) = self.seen();
+        drop(self);
+        Ok(store.ticket(position))
+    }
+
+    /// The store, and the position in its log that must be durable before the result of the
+    /// transaction is passed on.
+    pub(crate) fn seen(&self) -> (&'s StoreCore<P>, Position) {
+        let inner = self.inner.borrow();
+        (inner.store, inner.position)
     }
 
     /// Undoes everything.
@@ -488,8 +523,13 @@ fn row<'t>(index: &IndexCore, image: NonNull<u64>) -> Row<'t> {
 fn failed<P: Policy>(inner: &mut Inner<'_, P>, stop: Stop) -> Error {
     match stop {
         Stop::Conflict(_) | Stop::Unwound => inner.doom(stop),
-        Stop::Alloc(silvics::AllocError::KeyLength { .. }) => {}
+        Stop::Alloc(silvics::AllocError::KeyLength { .. }) | Stop::Record(_) => {}
         Stop::Alloc(_) => inner.starve(),
+        Stop::ReadOnly => {
+            if let Some(why) = inner.store.log.as_ref().and_then(|log| log.failure()) {
+                return Error::ReadOnly { why };
+            }
+        }
     }
     stop.into()
 }

@@ -3,6 +3,7 @@
 
 use super::arena::{Arena, Stored};
 use super::entries::{Links, Placed};
+use crate::durability::{Position, Redo};
 use crate::index::ErasedIndex;
 use crate::policy::{Policy, Stop};
 use crate::rows::{Address, RowRef};
@@ -80,6 +81,8 @@ pub(crate) struct Workspace<P: Policy> {
     pub log: P::Log,
     /// The entries of the scan that is under way.
     pub segment: Vec<(Stored, Address)>,
+    /// The memory of the record for the log.
+    pub redo: Redo,
 }
 
 impl<P: Policy> Default for Workspace<P> {
@@ -92,6 +95,7 @@ impl<P: Policy> Default for Workspace<P> {
             stuck: Vec::new(),
             log: P::Log::default(),
             segment: Vec::new(),
+            redo: Redo::default(),
         }
     }
 }
@@ -132,6 +136,8 @@ pub struct Inner<'s, P: Policy> {
     pub(crate) starved: bool,
     /// The state of repairs when the transaction began: see [`StoreCore::repairs`].
     pub(crate) repairs: u64,
+    /// The position that must be durable before the result of the transaction is passed on.
+    pub(crate) position: Position,
 }
 
 /// If there are more writes, they are found by a hash table.

@@ -121,8 +121,14 @@ impl<P: Policy> World<P> {
         Self::within(store, structures)
     }
 
-    pub(crate) fn within(store: Store<P>, (words, bytes): Structures) -> Result<Self, Error> {
-        let people = store.create_table(
+    pub(crate) fn within(store: Store<P>, structures: Structures) -> Result<Self, Error> {
+        Self::create(&store, structures)?;
+        Self::over(store)
+    }
+
+    /// Creates the tables.
+    pub(crate) fn create(store: &Store<P>, (words, bytes): Structures) -> Result<(), Error> {
+        store.create_table(
             Schema::new("people")
                 .column("town", Type::U8)
                 .column("number", Type::U64)
@@ -135,13 +141,19 @@ impl<P: Policy> World<P> {
                 .index(IndexSpec::unique("by_email", ["email"]).named(bytes))
                 .index(IndexSpec::multi("by_town", ["town"]).named(bytes)),
         )?;
-        let marks = store.create_table(
+        store.create_table(
             Schema::new("marks")
                 .column("number", Type::U32)
                 .column("value", Type::U32)
                 .index(IndexSpec::primary(["number"]).named(words))
                 .index(IndexSpec::unique("by_value", ["value"]).named(words)),
         )?;
+        Ok(())
+    }
+
+    /// The handles of a store that has the tables.
+    pub(crate) fn over(store: Store<P>) -> Result<Self, Error> {
+        let [people, marks] = ["people", "marks"].map(|name| store.table(name).unwrap());
         Ok(Self {
             id: unique(&people, "primary")?,
             by_code: unique(&people, "by_code")?,

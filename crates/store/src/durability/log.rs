@@ -1,0 +1,387 @@
+//! The log of a durable store: the queue of records, group commit, and waiting.
+//!
+//! The module documentation of `durability` has the algorithm, and numbers the invariants.
+
+use crate::error::Error;
+use crate::policy::Stop;
+use silvics::AllocError;
+use silvics_memtable::log::{LogError, LogStorage, LogWriter};
+use silvics_memtable::{Seqno, WriteBatch};
+use silvics_sync::atomic::{AtomicU64, Ordering, fence};
+use silvics_sync::backoff::Backoff;
+use silvics_sync::thread::{Thread, current, park, yield_now};
+use silvics_sync::{CachePadded, Mutex};
+use std::mem::take;
+use std::sync::Arc;
+
+/// The records that are appended by one call of the storage.
+const CHUNK: usize = 64;
+
+/// Batches whose memory is kept for later transactions: the most of them, and the most bytes that
+/// such a batch has held.
+const SPARES: usize = 64;
+const SPARE_BYTES: usize = 64 << 10;
+
+/// A transaction that does not wait for its record writes the queue itself if it has more bytes.
+const MOST_QUEUED: usize = 8 << 20;
+
+/// The log of a store, shared by its threads.
+pub(crate) struct Log {
+    pub(super) storage: Arc<dyn LogStorage>,
+    /// The name that each file of the log has: the format and the schema.
+    pub(super) name: String,
+    /// Whether a group is durable only after a sync.
+    sync: bool,
+    /// The position behind the last record, or 0 if all records are durable.
+    unsettled: CachePadded<AtomicU64>,
+    /// The position behind the last record that is durable.
+    durable: CachePadded<AtomicU64>,
+    /// The transactions that have appended their record and not published their rows, by the
+    /// parity of their generation.
+    unpublished: [CachePadded<AtomicU64>; 2],
+    queue: CachePadded<Mutex<Queue>>,
+    turn: CachePadded<Mutex<Turn>>,
+}
+
+/// The records that have a place in the log and are not in a file yet.
+#[derive(Default)]
+struct Queue {
+    records: Vec<(Seqno, WriteBatch)>,
+    bytes: usize,
+    /// Empty batches with memory.
+    spares: Vec<WriteBatch>,
+    /// The position of the next record.
+    next: Seqno,
+    /// A checkpoint begins the next one.
+    generation: usize,
+    /// Whether the log has failed: it takes no more records.
+    has_failed: bool,
+}
+
+/// The right to write to the file.
+struct Turn {
+    /// The writer, unless a thread uses it.
+    writer: Option<Box<Writer>>,
+    /// The threads that wait for the writer, or for their record.
+    waiting: Vec<Thread>,
+    /// Why the log has failed.
+    failure: Option<Arc<str>>,
+}
+
+/// The newest file of the log.
+pub(super) struct Writer {
+    pub(super) file: LogWriter,
+    /// The group that is written now. Between groups it is empty, and keeps its memory.
+    records: Vec<(Seqno, WriteBatch)>,
+    /// The position behind the group.
+    end: u64,
+}
+
+/// The place of a record in the log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// The position behind the record.
+    pub(crate) position: u64,
+    generation: usize,
+}
+
+impl Log {
+    /// A log whose records continue in `file`.
+    pub(super) fn new(
+        storage: Arc<dyn LogStorage>,
+        name: String,
+        sync: bool,
+        file: LogWriter,
+    ) -> Self {
+        let next = file.next_seqno();
+        let writer = Some(Box::new(Writer { file, records: Vec::new(), end: next }));
+        let turn = Turn { writer, waiting: Vec::new(), failure: None };
+        Self {
+            storage,
+            name,
+            sync,
+            unsettled: CachePadded::new(AtomicU64::new(0)),
+            durable: CachePadded::new(AtomicU64::new(next)),
+            unpublished: Default::default(),
+            queue: CachePadded::new(Mutex::new(Queue { next, ..Queue::default() })),
+            turn: CachePadded::new(Mutex::new(turn)),
+        }
+    }
+
+    /// Gives a record its place (D2). The batch is exchanged for an empty one. After an error it
+    /// has no place, and is as it was.
+    pub(crate) fn append(&self, batch: &mut WriteBatch) -> Result<Place, Stop> {
+        let mut queue = self.queue.lock();
+        if queue.has_failed {
+            return Err(Stop::ReadOnly);
+        }
+        let requested = (queue.records.len() + 1) * size_of::<(Seqno, WriteBatch)>();
+        queue.records.try_reserve(1).map_err(|_| AllocError::System { requested })?;
+        let spare = queue.spares.pop().unwrap_or_default();
+        let (seqno, batch) = (queue.next, std::mem::replace(batch, spare));
+        queue.next += u64::from(batch.len());
+        queue.bytes += batch.bytes().len();
+        queue.records.push((seqno, batch));
+        let (position, generation) = (queue.next, queue.generation);
+        // Relaxed: a checkpoint loads it after it has had the lock of the queue.
+        self.unpublished[generation].fetch_add(1, Ordering::Relaxed);
+        // Release: pairs with the load in `seen`, although the publication of a row would do.
+        self.unsettled.store(position, Ordering::Release);
+        Ok(Place { position, generation })
+    }
+
+    /// Called when the rows of an appended transaction are published.
+    #[inline]
+    pub(crate) fn published(&self, place: Place) {
+        // Release: pairs with `wait_published`.
+        self.unpublished[place.generation].fetch_sub(1, Ordering::Release);
+    }
+
+    /// A position that is behind the records of all transactions that the caller has read from, or
+    /// 0 if these are durable (D4).
+    #[inline]
+    pub(crate) fn seen(&self) -> u64 {
+        // Acquire: an index may have shown by a relaxed load that an entry is gone.
+        fence(Ordering::Acquire);
+        self.unsettled.load(Ordering::Acquire)
+    }
+
+    /// Whether all records before a position are durable.
+    #[inline]
+    pub(crate) fn is_durable(&self, position: u64) -> bool {
+        self.durable.load(Ordering::Acquire) >= position
+    }
+
+    /// Whether the queue has more bytes than a transaction should leave to another one.
+    pub(super) fn is_long(&self) -> bool {
+        self.queue.lock().bytes > MOST_QUEUED
+    }
+
+    /// The position behind the last record.
+    pub(super) fn end(&self) -> u64 {
+        self.queue.lock().next
+    }
+
+    /// Waits until all records before a position are durable. If no thread writes, this one does.
+    pub(crate) fn wait(&self, position: u64) -> Result<(), Error> {
+        let mut backoff = Backoff::new();
+        loop {
+            let mut turn = self.turn.lock();
+            if self.is_durable(position) {
+                return Ok(());
+            }
+            if let Some(why) = &turn.failure {
+                return Err(Error::Unacknowledged { why: Arc::clone(why) });
+            }
+            if let Some(writer) = turn.writer.take() {
+                drop(turn);
+                Lead::new(self, writer).write(self.sync);
+            } else if !backoff.yields() {
+                // A group on a fast medium is written before a thread could sleep.
+                drop(turn);
+                backoff.wait();
+            } else {
+                turn.wait();
+                drop(turn);
+                park();
+            }
+        }
+    }
+
+    /// Waits for the writer, and takes it.
+    pub(super) fn lead(&self) -> Result<Lead<'_>, Arc<str>> {
+        loop {
+            let mut turn = self.turn.lock();
+            if let Some(why) = &turn.failure {
+                return Err(Arc::clone(why));
+            }
+            if let Some(writer) = turn.writer.take() {
+                drop(turn);
+                return Ok(Lead::new(self, writer));
+            }
+            turn.wait();
+            drop(turn);
+            park();
+        }
+    }
+
+    /// Waits until the transactions of a generation are published.
+    fn wait_published(&self, generation: usize) {
+        let mut backoff = Backoff::new();
+        // Acquire: pairs with `published`. A transaction publishes without waiting for anything.
+        while self.unpublished[generation].load(Ordering::Acquire) > 0 {
+            backoff.wait();
+        }
+    }
+
+    /// Why the log has failed.
+    pub(crate) fn failure(&self) -> Option<Arc<str>> {
+        self.turn.lock().failure.clone()
+    }
+
+    /// Refuses all further records (D6), and wakes all threads that wait.
+    fn fail(&self, why: &str) {
+        {
+            let mut queue = self.queue.lock();
+            queue.has_failed = true;
+            queue.records.clear();
+        }
+        self.turn.lock().failure.get_or_insert_with(|| why.into());
+    }
+}
+
+impl Turn {
+    /// Enters the calling thread, which then parks.
+    fn wait(&mut self) {
+        if self.waiting.try_reserve(1).is_ok() {
+            self.waiting.push(current());
+        } else {
+            // Nobody wakes this thread, so it must not park.
+            current().unpark();
+            yield_now();
+        }
+    }
+}
+
+/// The writer, for one thread. Dropping it gives the writer back, and wakes the threads that wait.
+pub(super) struct Lead<'a> {
+    log: &'a Log,
+    writer: Option<Box<Writer>>,
+    was_panicking: bool,
+}
+
+impl<'a> Lead<'a> {
+    fn new(log: &'a Log, writer: Box<Writer>) -> Self {
+        Self { log, writer: Some(writer), was_panicking: std::thread::panicking() }
+    }
+
+    /// Writes the records of the queue as one group, and makes them durable. A failure is final.
+    fn write(&mut self, sync: bool) {
+        self.take(false);
+        self.write_taken(sync);
+    }
+
+    /// Takes the records of the queue. The transactions that append later are of the next
+    /// generation, if the caller asks for it. Returns the generation of the earlier ones.
+    fn take(&mut self, next_generation: bool) -> usize {
+        let mut queue = self.log.queue.lock();
+        let generation = queue.generation;
+        if let Some(writer) = &mut self.writer {
+            std::mem::swap(&mut queue.records, &mut writer.records);
+            writer.end = queue.next;
+            queue.bytes = 0;
+            queue.generation = if next_generation { 1 - generation } else { generation };
+        }
+        generation
+    }
+
+    /// Writes the records that were taken.
+    fn write_taken(&mut self, sync: bool) {
+        let Some(writer) = &mut self.writer else { return };
+        let done = append(&mut writer.file, &writer.records)
+            .and_then(|()| if sync { writer.file.sync() } else { Ok(()) });
+        match done {
+            Ok(()) => self.log.settle(writer),
+            Err(error) => self.log.fail(&error.to_string()),
+        }
+    }
+
+    /// Writes and syncs all records, also if the options ask for no sync. Returns the position
+    /// behind them.
+    pub(super) fn flush(&mut self) -> Result<u64, Arc<str>> {
+        self.write(true);
+        match self.log.failure() {
+            Some(why) => Err(why),
+            None => Ok(self.writer.as_ref().map_or(0, |writer| writer.end)),
+        }
+    }
+
+    /// Ends the file, and begins the next one. When this returns, all transactions whose records
+    /// are in earlier files are published (D5). Returns the number of the new file and the position
+    /// of its first record.
+    pub(super) fn switch(&mut self) -> Result<(u64, u64), Arc<str>> {
+        let log = self.log;
+        // The old file gets the records of the earlier generation alone.
+        let generation = self.take(true);
+        log.wait_published(generation);
+        self.write_taken(true); // rule R4 of the log
+        log.failure().map_or(Ok(()), Err)?;
+        let Some(writer) = &mut self.writer else { return Ok((0, 0)) };
+        let next = writer.file.next_seqno();
+        let number = writer.file.number() + 1;
+        match LogWriter::create(&*log.storage, number, next, &log.name) {
+            Ok(file) => writer.file = file,
+            Err(error) => {
+                let why: Arc<str> = error.to_string().into();
+                log.fail(&why);
+                return Err(why);
+            }
+        }
+        Ok((number, next))
+    }
+}
+
+impl Log {
+    /// Notes that the group of the writer is durable, and keeps the memory of its batches.
+    fn settle(&self, writer: &mut Writer) {
+        let end = writer.end;
+        // Release: pairs with `is_durable`; the acknowledged records are in the file before.
+        self.durable.store(end, Ordering::Release);
+        // A later record has stored a larger position, or none has, and all are durable.
+        let (success, failure) = (Ordering::Release, Ordering::Relaxed);
+        let _ = self.unsettled.compare_exchange(end, 0, success, failure);
+        let mut queue = self.queue.lock();
+        for (_, mut batch) in writer.records.drain(..) {
+            if queue.spares.len() < SPARES
+                && batch.bytes().len() <= SPARE_BYTES
+                && queue.spares.try_reserve(1).is_ok()
+            {
+                batch.clear();
+                queue.spares.push(batch);
+            }
+        }
+    }
+}
+
+impl Drop for Lead<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() && !self.was_panicking {
+            self.log.fail("the storage of the log has panicked");
+        }
+        let waiting = {
+            let mut turn = self.log.turn.lock();
+            turn.writer = self.writer.take();
+            take(&mut turn.waiting)
+        };
+        waiting.iter().for_each(Thread::unpark);
+    }
+}
+
+impl Drop for Log {
+    /// Writes the records of transactions that nobody has waited for.
+    fn drop(&mut self) {
+        let position = self.end();
+        if !std::thread::panicking() && !self.is_durable(position) {
+            let _ = self.wait(position);
+        }
+    }
+}
+
+/// Appends records. If an allocation fails, it appends fewer at a time.
+fn append(file: &mut LogWriter, records: &[(Seqno, WriteBatch)]) -> Result<(), LogError> {
+    static EMPTY: WriteBatch = WriteBatch::new();
+    let (mut rest, mut most) = (records, CHUNK);
+    while !rest.is_empty() {
+        let (chunk, behind) = rest.split_at(rest.len().min(most));
+        let mut group = [(0, &EMPTY); CHUNK];
+        for (to, (seqno, batch)) in group.iter_mut().zip(chunk) {
+            *to = (*seqno, batch);
+        }
+        match file.append_group(&group[..chunk.len()]) {
+            Ok(()) => rest = behind,
+            Err(LogError::Alloc(_)) if chunk.len() > 1 => most = chunk.len() / 2,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
