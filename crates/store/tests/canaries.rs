@@ -1,8 +1,20 @@
 //! Planted mistakes, each of which the checker of transactions must find.
 #![cfg(all(feature = "canaries", not(any(silvics_loom, silvics_shuttle, miri))))]
 
+#[path = "durability/bank.rs"]
+mod bank;
+#[path = "durability/disk.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod disk;
+#[path = "durability/gate.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod gate;
+#[path = "durability/threads.rs"]
+mod threads;
+
 use silvics_store::canary::{Canary, plant};
 use silvics_store::testing::{SUBJECTS, Subject};
+use silvics_store::{Locking, NoWait, Optimistic, Policy, WaitDie};
 use silvics_testkit::clock::Clock;
 use silvics_testkit::serial::{Found, Kind, Plan, Until, Wrong};
 use std::sync::Mutex;
@@ -84,4 +96,38 @@ fn nothing_is_found_without_a_planted_mistake() {
             assert!(found.is_none(), "{policy}, seed {seed}: {}", found.unwrap().what);
         }
     }
+}
+
+/// Plants a mistake and makes a check with one seed after the other, until it panics.
+fn is_found(canary: Canary, check: impl Fn(u64) + std::panic::RefUnwindSafe) {
+    let begun = Instant::now();
+    plant(Some(canary));
+    let mut seeds = 0..;
+    let found = seeds.find(|&seed| {
+        let is_found = std::panic::catch_unwind(|| check(seed)).is_err();
+        is_found || begun.elapsed() > BUDGET
+    });
+    plant(None);
+    assert!(begun.elapsed() < BUDGET, "{} was not found", canary.name());
+    println!("{}: {:.2?}, seed {found:?}", canary.name(), begun.elapsed());
+}
+
+fn mistakes_of_durability_are_found<P: Policy>() {
+    is_found(Canary::ReadsNotAwaited, |seed| {
+        gate::nobody_is_told_too_early::<P>(seed % 2 == 0);
+    });
+    is_found(Canary::ReadsNotAwaited, |seed| {
+        threads::lives::<P>(seed);
+    });
+    is_found(Canary::AppendedLate, |seed| {
+        threads::lives::<P>(seed);
+    });
+}
+
+#[test]
+fn planted_mistakes_of_durability_are_found() {
+    let _turn = TURN.lock();
+    mistakes_of_durability_are_found::<Optimistic>();
+    mistakes_of_durability_are_found::<Locking<NoWait>>();
+    mistakes_of_durability_are_found::<Locking<WaitDie>>();
 }
