@@ -36,9 +36,6 @@ pub(crate) struct Log {
     unsettled: CachePadded<AtomicU64>,
     /// The position behind the last record that is durable.
     durable: CachePadded<AtomicU64>,
-    /// The transactions that have appended their record and not published their rows, by the
-    /// parity of their generation.
-    unpublished: [CachePadded<AtomicU64>; 2],
     queue: CachePadded<Mutex<Queue>>,
     turn: CachePadded<Mutex<Turn>>,
 }
@@ -52,8 +49,6 @@ struct Queue {
     spares: Vec<WriteBatch>,
     /// The position of the next record.
     next: Seqno,
-    /// A checkpoint begins the next one.
-    generation: usize,
     /// Whether the log has failed: it takes no more records.
     has_failed: bool,
 }
@@ -77,14 +72,6 @@ pub(super) struct Writer {
     end: u64,
 }
 
-/// The place of a record in the log.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
-    /// The position behind the record.
-    pub(crate) position: u64,
-    generation: usize,
-}
-
 impl Log {
     /// A log whose records continue in `file`.
     pub(super) fn new(
@@ -102,15 +89,14 @@ impl Log {
             sync,
             unsettled: CachePadded::new(AtomicU64::new(0)),
             durable: CachePadded::new(AtomicU64::new(next)),
-            unpublished: Default::default(),
             queue: CachePadded::new(Mutex::new(Queue { next, ..Queue::default() })),
             turn: CachePadded::new(Mutex::new(turn)),
         }
     }
 
-    /// Gives a record its place (D2). The batch is exchanged for an empty one. After an error it
-    /// has no place, and is as it was.
-    pub(crate) fn append(&self, batch: &mut WriteBatch) -> Result<Place, Stop> {
+    /// Gives a record its place (D2), and returns the position behind it. The batch is exchanged for
+    /// an empty one. After an error it has no place, and is as it was.
+    pub(crate) fn append(&self, batch: &mut WriteBatch) -> Result<u64, Stop> {
         let mut queue = self.queue.lock();
         if queue.has_failed {
             return Err(Stop::ReadOnly);
@@ -122,19 +108,9 @@ impl Log {
         queue.next += u64::from(batch.len());
         queue.bytes += batch.bytes().len();
         queue.records.push((seqno, batch));
-        let (position, generation) = (queue.next, queue.generation);
-        // Relaxed: a checkpoint loads it after it has had the lock of the queue.
-        self.unpublished[generation].fetch_add(1, Ordering::Relaxed);
         // Release: pairs with the load in `seen`, although the publication of a row would do.
-        self.unsettled.store(position, Ordering::Release);
-        Ok(Place { position, generation })
-    }
-
-    /// Called when the rows of an appended transaction are published.
-    #[inline]
-    pub(crate) fn published(&self, place: Place) {
-        // Release: pairs with `wait_published`.
-        self.unpublished[place.generation].fetch_sub(1, Ordering::Release);
+        self.unsettled.store(queue.next, Ordering::Release);
+        Ok(queue.next)
     }
 
     /// A position that is behind the records of all transactions that the caller has read from, or
@@ -205,15 +181,6 @@ impl Log {
         }
     }
 
-    /// Waits until the transactions of a generation are published.
-    fn wait_published(&self, generation: usize) {
-        let mut backoff = Backoff::new();
-        // Acquire: pairs with `published`. A transaction publishes without waiting for anything.
-        while self.unpublished[generation].load(Ordering::Acquire) > 0 {
-            backoff.wait();
-        }
-    }
-
     /// Why the log has failed.
     pub(crate) fn failure(&self) -> Option<Arc<str>> {
         self.turn.lock().failure.clone()
@@ -257,27 +224,13 @@ impl<'a> Lead<'a> {
 
     /// Writes the records of the queue as one group, and makes them durable. A failure is final.
     fn write(&mut self, sync: bool) {
-        self.take(false);
-        self.write_taken(sync);
-    }
-
-    /// Takes the records of the queue. The transactions that append later are of the next
-    /// generation, if the caller asks for it. Returns the generation of the earlier ones.
-    fn take(&mut self, next_generation: bool) -> usize {
-        let mut queue = self.log.queue.lock();
-        let generation = queue.generation;
-        if let Some(writer) = &mut self.writer {
+        let Some(writer) = &mut self.writer else { return };
+        {
+            let mut queue = self.log.queue.lock();
             std::mem::swap(&mut queue.records, &mut writer.records);
             writer.end = queue.next;
             queue.bytes = 0;
-            queue.generation = if next_generation { 1 - generation } else { generation };
         }
-        generation
-    }
-
-    /// Writes the records that were taken.
-    fn write_taken(&mut self, sync: bool) {
-        let Some(writer) = &mut self.writer else { return };
         let done = append(&mut writer.file, &writer.records)
             .and_then(|()| if sync { writer.file.sync() } else { Ok(()) });
         match done {
@@ -296,16 +249,11 @@ impl<'a> Lead<'a> {
         }
     }
 
-    /// Ends the file, and begins the next one. When this returns, all transactions whose records
-    /// are in earlier files are published (D5). Returns the number of the new file and the position
-    /// of its first record.
+    /// Ends the file, and begins the next one, which gets the records that are appended from now on
+    /// (D5). Returns its number, and the position of its first record.
     pub(super) fn switch(&mut self) -> Result<(u64, u64), Arc<str>> {
+        self.flush()?; // rule R4 of the log
         let log = self.log;
-        // The old file gets the records of the earlier generation alone.
-        let generation = self.take(true);
-        log.wait_published(generation);
-        self.write_taken(true); // rule R4 of the log
-        log.failure().map_or(Ok(()), Err)?;
         let Some(writer) = &mut self.writer else { return Ok((0, 0)) };
         let next = writer.file.next_seqno();
         let number = writer.file.number() + 1;

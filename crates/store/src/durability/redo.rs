@@ -21,7 +21,7 @@
 
 use crate::canary::{self, Canary};
 use crate::durability::Position;
-use crate::durability::log::{Log, Place};
+use crate::durability::log::Log;
 use crate::key::KeyRef;
 use crate::policy::{Policy, Stop};
 use crate::schema::form;
@@ -53,21 +53,20 @@ impl<P: Policy> Inner<'_, P> {
     /// Gives the record of the transaction its place in the log, if the store has one. If it fails,
     /// the keys that rows have taken over are given back.
     #[inline]
-    pub(crate) fn append(&mut self) -> Result<Option<Place>, Stop> {
-        match &self.store.log {
-            Some(log) if !canary::planted(Canary::AppendedLate) => {
-                let appended = self.append_record(log);
-                if appended.is_err() {
-                    self.give_back_keys();
-                }
-                appended
-            }
-            _ => Ok(None),
+    pub(crate) fn append(&mut self) -> Result<(), Stop> {
+        let Some(log) = &self.store.log else { return Ok(()) };
+        if canary::planted(Canary::AppendedLate) {
+            return Ok(());
         }
+        let appended = self.append_record(log);
+        if appended.is_err() {
+            self.give_back_keys();
+        }
+        appended
     }
 
     #[inline(never)]
-    fn append_record(&mut self, log: &Log) -> Result<Option<Place>, Stop> {
+    fn append_record(&mut self, log: &Log) -> Result<(), Stop> {
         let work = &mut *self.work;
         let redo = &mut work.redo;
         redo.batch.clear();
@@ -79,24 +78,19 @@ impl<P: Policy> Inner<'_, P> {
         }
         if redo.batch.is_empty() {
             self.position = self.store.seen();
-            return Ok(None);
+            return Ok(());
         }
-        let place = log.append(&mut redo.batch)?;
-        self.position = Position(place.position);
-        Ok(Some(place))
+        self.position = Position(log.append(&mut redo.batch)?);
+        Ok(())
     }
 
-    /// Called when the rows of the transaction are published.
-    #[inline]
-    pub(crate) fn published(&mut self, place: Option<Place>) {
-        let Some(log) = &self.store.log else { return };
-        if let Some(place) = place {
-            log.published(place);
-        }
+    /// A planted mistake: appends the record when the rows are published.
+    #[inline(always)]
+    pub(crate) fn append_late(&mut self) {
         if canary::planted(Canary::AppendedLate)
-            && let Ok(Some(place)) = self.append_record(log)
+            && let Some(log) = &self.store.log
         {
-            log.published(place);
+            let _ = self.append_record(log);
         }
     }
 }

@@ -44,13 +44,13 @@ impl<P: Policy> Inner<'_, P> {
             return Ok(());
         }
         self.take_over()?;
-        let place = self.append()?;
+        self.append()?;
         for at in 0..self.work.writes.all().len() {
             self.apply(at);
         }
         self.remove_stuck(|_| true);
         P::publish(self);
-        self.published(place);
+        self.append_late();
         self.retire(|kind| matches!(kind, WriteKind::Delete | WriteKind::Void));
         self.clear();
         self.store.tidy(&self.guard);
