@@ -3,7 +3,8 @@
 //! A [`Store`] has tables with typed columns, and indexes over any structure of silvics. Its
 //! transactions are strictly serializable: they take effect as if they ran one after the other, in
 //! an order in which a transaction that ended before another began comes first. The concurrency
-//! control is a [policy]: optimistic by default, or two-phase locking.
+//! control is a [policy]: optimistic by default, or two-phase locking. A store that is made by
+//! [`Store::open`] is durable.
 //!
 //! `docs/store.md` introduces the store to users of SQL databases; [`Store`] has an example.
 //!
@@ -12,6 +13,7 @@
 //! | `store`, `table`, `schema`, `column` | stores, tables and their definitions |
 //! | `tx` | transactions |
 //! | [`policy`] | concurrency control |
+//! | [`durability`] | the log, checkpoints and recovery of durable stores |
 //! | [`lock`] | locks of rows and absent keys |
 //! | `rows`, `row` | rows in memory, and as transactions show them |
 //! | [`index`], `key` | indexes of tables, and the forms of keys |

@@ -43,7 +43,8 @@ pub struct StoreOptions {
 /// A database in memory.
 ///
 /// Its transactions are strictly serializable, under each [policy](crate::policy) `P`. All threads
-/// may use it. Dropping it releases its memory.
+/// may use it. Dropping it releases its memory. [`Store::open`] makes one that also has a log and
+/// checkpoints in a folder.
 ///
 /// ```
 /// use silvics_store::{Error, IndexSpec, Schema, Store, Type};
@@ -271,6 +272,9 @@ impl<P: Policy> Store<P> {
     ///
     /// If `body` fails, everything is undone, and its error is returned. If it panics, everything
     /// is undone, too, and no lock stays.
+    ///
+    /// In a durable store the call returns when everything is durable that the transaction has read
+    /// and written. Then it may also fail with [`Error::Unacknowledged`], after a commit.
     ///
     /// ```
     /// # use silvics_store::{Error, Schema, Store, Type};

@@ -6,6 +6,9 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, IoSlice, Read, Write};
 use std::path::{Path, PathBuf};
 
+/// The bytes that are written again at a time.
+const SYNCED_BYTES: usize = 1 << 20;
+
 /// Logs as files of a folder, named by their numbers: `0000000007.log`.
 ///
 /// Files with other names are ignored. The folder must not be used by two buffers at the same time:
@@ -105,9 +108,15 @@ impl LogStorage for LogFolder {
     /// earlier writer, Linux still has its bytes in memory and takes them for written: a sync alone
     /// would do nothing and report success.
     fn sync(&self, number: u64) -> io::Result<()> {
-        let bytes = self.read(number)?;
-        let mut file = OpenOptions::new().write(true).open(self.file(number))?;
-        file.write_all(&bytes)?;
+        let path = self.file(number);
+        let from = File::open(&path)?;
+        let mut file = OpenOptions::new().write(true).open(&path)?;
+        let mut chunk = Vec::new();
+        chunk.try_reserve_exact(SYNCED_BYTES).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        while (&from).take(SYNCED_BYTES as u64).read_to_end(&mut chunk)? > 0 {
+            file.write_all(&chunk)?;
+            chunk.clear();
+        }
         file.sync_data()?;
         sync_folder(Some(&self.path))
     }

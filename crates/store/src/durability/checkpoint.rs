@@ -49,6 +49,9 @@ impl<P: Policy> Store<P> {
     ///
     /// The rows are read by small transactions. If they conflict with other transactions, they run
     /// again; under the locking policies, the others may be aborted, too.
+    ///
+    /// Do not call this inside of a transaction: if that one has written a row, the call never
+    /// returns.
     pub fn checkpoint(&self) -> Result<Checkpoint, CheckpointError> {
         let begun = Instant::now();
         let checkpoints = self.core.checkpoint.lock();
@@ -73,7 +76,7 @@ impl<P: Policy> Store<P> {
                 Stop::Read(error) => CheckpointError::Read(error),
             })?;
         }
-        // D8: everything that the rows contain is in the log, and synced.
+        // W7: everything that the rows contain is in the log, and synced.
         let end = log.lead().and_then(|mut lead| lead.flush()).map_err(in_log)?;
         let (rows, bytes) = writer.finish(end).map_err(failed)?;
         let removed = remove_older(&*log.storage, &**storage, number).map_err(|error| {

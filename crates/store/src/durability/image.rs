@@ -21,7 +21,7 @@
 //! | *n* | rows, as they lie in memory |
 //!
 //! The trailer is a block without rows. Its number of the table is 0, and 8 bytes follow that the
-//! CRC also covers: the position that the log must reach (D8). The file ends behind it.
+//! CRC also covers: the position that the log must reach (W7). The file ends behind it.
 
 use super::schema::VERSION;
 use std::io::{self, Read};

@@ -2,7 +2,7 @@
 //!
 //! Rows are made committed, without transactions, locks and copies. At first only the primary
 //! indexes are filled: while changes are replayed over a fuzzy image, two rows may have one key of
-//! a unique index for a while (D9). At the end, each row is placed in the other indexes.
+//! a unique index for a while (W8). At the end, each row is placed in the other indexes.
 
 use super::redo::{self, Change};
 use crate::index::ErasedIndex;
@@ -84,7 +84,7 @@ impl<'a, P: Policy> Loader<'a, P> {
                 Change::Runs(key, runs) => {
                     let key = redo::key(table, key).ok_or(Fail::Wrong)?;
                     self.pin();
-                    // If the row is not there, a later record inserts or deletes it (D7).
+                    // If the row is not there, a later record inserts or deletes it (W6).
                     if let Some(row) = find(table, key, &self.guard) {
                         let is_valid = runs.each(row.words, |at, word| row.set(at, word));
                         is_valid.then_some(()).ok_or(Fail::Wrong)?;

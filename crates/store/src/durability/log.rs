@@ -94,8 +94,8 @@ impl Log {
         }
     }
 
-    /// Gives a record its place (D2), and returns the position behind it. The batch is exchanged for
-    /// an empty one. After an error it has no place, and is as it was.
+    /// Gives a record its place (W1), and returns the position behind it. The batch is exchanged
+    /// for an empty one. After an error it has no place, and is as it was.
     pub(crate) fn append(&self, batch: &mut WriteBatch) -> Result<u64, Stop> {
         let mut queue = self.queue.lock();
         if queue.has_failed {
@@ -114,7 +114,7 @@ impl Log {
     }
 
     /// A position that is behind the records of all transactions that the caller has read from, or
-    /// 0 if these are durable (D4).
+    /// 0 if these are durable (W3).
     #[inline]
     pub(crate) fn seen(&self) -> u64 {
         // Acquire: an index may have shown by a relaxed load that an entry is gone.
@@ -186,7 +186,7 @@ impl Log {
         self.turn.lock().failure.clone()
     }
 
-    /// Refuses all further records (D6), and wakes all threads that wait.
+    /// Refuses all further records (W5), and wakes all threads that wait.
     fn fail(&self, why: &str) {
         {
             let mut queue = self.queue.lock();
@@ -250,7 +250,7 @@ impl<'a> Lead<'a> {
     }
 
     /// Ends the file, and begins the next one, which gets the records that are appended from now on
-    /// (D5). Returns its number, and the position of its first record.
+    /// (W4). Returns its number, and the position of its first record.
     pub(super) fn switch(&mut self) -> Result<(u64, u64), Arc<str>> {
         self.flush()?; // rule R4 of the log
         let log = self.log;
@@ -279,15 +279,17 @@ impl Log {
         let (success, failure) = (Ordering::Release, Ordering::Relaxed);
         let _ = self.unsettled.compare_exchange(end, 0, success, failure);
         let mut queue = self.queue.lock();
-        for (_, mut batch) in writer.records.drain(..) {
-            if queue.spares.len() < SPARES
-                && batch.bytes().len() <= SPARE_BYTES
-                && queue.spares.try_reserve(1).is_ok()
-            {
+        while queue.spares.len() < SPARES
+            && queue.spares.try_reserve(1).is_ok()
+            && let Some((_, mut batch)) = writer.records.pop()
+        {
+            if batch.bytes().len() <= SPARE_BYTES {
                 batch.clear();
                 queue.spares.push(batch);
             }
         }
+        drop(queue);
+        writer.records.clear(); // frees the others outside of the lock
     }
 }
 

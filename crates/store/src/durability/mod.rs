@@ -1,4 +1,116 @@
 //! Durability: a log of the transactions, checkpoints, and recovery.
+//!
+//! The content of a store that is made by [`Store::open`](crate::Store::open) survives the end of
+//! its process and a power failure. The page `docs/store.md` says what is promised; this page says
+//! why it holds.
+//!
+//! # Source
+//! * Tu, Zheng, Kohler, Liskov and Madden, SOSP 2013 (Silo), section 4.10: records of changed
+//!   values, and transactions that are acknowledged after they are published.
+//! * `DeWitt`, Katz, Olken, Shapiro, Stonebraker and Wood, SIGMOD 1984: group commit. Johnson,
+//!   Pandis, Stoica, Athanassoulis and Ailamaki, PVLDB 2010 (Aether): locks that are released when
+//!   the record has its place in the log, and before it is durable.
+//! * Mohan, Haderle, Lindsay, Pirahesh and Schwarz, TODS 1992 (ARIES): redo of physical changes,
+//!   which may be repeated, over a fuzzy checkpoint. There is nothing to undo: a row changes after
+//!   its transaction has a place in the log, and never on the medium.
+//!
+//! The files of the log are those of [`silvics_memtable::log`], with its rules R1 to R5.
+//!
+//! # Algorithm
+//! ```text
+//! commit:      the policy prepares: all write locks are held, nothing else can fail
+//!              make the record; append it to the queue: it has its place        (W1)
+//!              change the rows; publish them, which releases all locks
+//!              wait until the record is durable; return                         (W3)
+//! commit of a reader:
+//!              the policy prepares; note the end of the queue, unless all of it is durable
+//!              release all locks; wait until that end is durable; return        (W3)
+//! wait:        until the position is durable: if no thread has the writer, take it, take the
+//!              queue, write it, sync, note what is durable, give the writer back, wake all
+//!              waiting threads; else sleep until the writer comes back
+//! checkpoint:  take the writer; write the queue, sync, begin log file L         (W4)
+//!              for each table: read its rows by small transactions, write them
+//!              write the queue and sync; write the end of the log into the trailer (W7)
+//!              finish the file; remove logs and checkpoints before L, the oldest first
+//! open:        load the rows of the newest checkpoint L by their primary keys
+//!              apply the records of the logs from L on, in their order          (W6)
+//!              place all rows in the other indexes                              (W8)
+//!              begin a new log
+//! ```
+//!
+//! # Departures
+//! 1. Silo has a log for each worker, and epochs. One queue under one mutex is enough here: an
+//!    append exchanges two lists of bytes, and makes its record outside. The log of the memtable
+//!    has one order.
+//! 2. No thread waits in the background. The waiting transactions elect the one that writes, so a
+//!    store that is idle costs nothing. A deferred transaction is written by a later one.
+//! 3. A checkpoint does not count the transactions that have a place in the log and are not
+//!    published yet: W4.
+//!
+//! # Invariants
+//! * **W1**: A record gets its place while its transaction holds all of its write locks, after the
+//!   last step that can fail, and before a row is changed or published.
+//! * **W2**: A record has at most one operation for a primary key, or a deletion with an insertion
+//!   behind it. The rows that a transaction writes are different rows. Two of them have one primary
+//!   key only if one takes it over from another one, which was deleted before.
+//! * **W3**: A result is acknowledged when everything that it depends on is durable. A writer waits
+//!   for its own record, and what it has read has an earlier place. A reader has loaded a position
+//!   after it has read: a row or an absence that it has read was published after the record of its
+//!   writer got its place, so the position is behind that. An error of a transaction's own code is
+//!   acknowledged in this way, too.
+//! * **W4**: A transaction of the checkpoint sees all transactions whose record is in a log before
+//!   L. Such a transaction got its place before the checkpoint took the queue. From before that
+//!   moment until it is published, its rows are locked and its entries are in the indexes; so a
+//!   transaction that begins afterwards finds its results, or conflicts with it and runs again. Its
+//!   mutual order is that of the queue's mutex.
+//! * **W5**: A failure is final (R2). The store becomes read-only. Records that were in the queue
+//!   are never written, so no record follows a hole.
+//! * **W6**: After the replay, each row is as the last record left it. Look at the records of one
+//!   primary key from L on. The image has the row as some of the first of them left it, at least as
+//!   it was at L (W4). If one of the records inserts or deletes the row, the row is exact behind
+//!   it, whatever was before: an insertion replaces all columns, and a change of a row that is not
+//!   there is ignored. Otherwise the row is there all the time, and each word has the value of the
+//!   last record that changes it, or has not changed since L.
+//! * **W7**: The log reaches behind everything that the checkpoint contains, and is synced so far,
+//!   before the checkpoint is finished. Otherwise a transaction could be in the checkpoint by one
+//!   row, and be lost with its record by another one. Recovery refuses a shorter log.
+//! * **W8**: Only primary indexes are filled during the replay. In a fuzzy image, row A may have
+//!   the key that it had before row B took it over, and B may have it already. When all rows are
+//!   exact, their keys are unique, as they were in the store.
+//!
+//! # The order of the log
+//! A recovery finds a prefix of the log: is it a state that transactions could have made?
+//!
+//! * If U reads or overwrites what T has written, or inserts a key that T has deleted, then T was
+//!   published before, so T has the earlier place (W1). So a prefix with U has T.
+//! * If U overwrites what T has only read, T comes before U in the serial order. Under two-phase
+//!   locking T holds its shared locks until it is published, so it has the earlier place: the order
+//!   of the log is a serial order of the writers. Under the optimistic policy, U may lock the row
+//!   after T was validated, and get its place before T. A prefix may then have U without T. It is a
+//!   state that transactions could have made: U has not read what T wrote, and neither has any
+//!   transaction of the prefix, so all of them would have done the same if T had never run. T was
+//!   not acknowledged. With T, the prefix has the state of the serial order, because the rows that
+//!   both write are in order.
+//!
+//! # Memory ordering
+//! | word | site | ordering | pairs with | why |
+//! |---|---|---|---|---|
+//! | `unsettled` | store in `append`, under the mutex | Release | `seen` | a reader that sees a row of the record sees this position or a later one |
+//! | `unsettled` | `seen`, behind a fence | Acquire | the publication of rows, and the index's own Release of a removal | what was read has a place before the position |
+//! | `unsettled` | exchange for 0 in `settle` | Release / Relaxed | `seen` | it succeeds only if no record follows the group, and then all are durable |
+//! | `durable` | store in `settle` | Release | `is_durable` | the group was written before |
+//!
+//! # Progress
+//! An append takes two short mutexes' sections at most; threads that wait sleep, after some spins.
+//! A leader writes one group and gives the writer back, so a thread waits for at most two groups:
+//! the one under way, and its own.
+//!
+//! # Checked by
+//! `tests/durability.rs`: a loss of power after each number of calls of the storage, beside a
+//! model; threads with checkpoints and losses of power, whose acknowledged transactions and reads
+//! must all be found; a disk whose sync waits; each truncation and a flipped bit of each byte of a
+//! checkpoint and a log. `tests/kills.rs` kills processes. The canaries `reads-not-awaited` and
+//! `appended-late` must be found.
 
 mod checkpoint;
 mod error;

@@ -203,7 +203,7 @@ fn replay<P: Policy>(
     if let Some(image) = image
         && next < image.end
     {
-        return Err(missing(image.end, next)); // D8
+        return Err(missing(image.end, next)); // W7
     }
     (recovery.records, recovery.operations) = (logs.batches, logs.operations);
     recovery.log_bytes = logs.bytes;

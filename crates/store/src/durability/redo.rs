@@ -17,7 +17,7 @@
 //! follows.
 //!
 //! A record has at most one operation for each primary key, except a deletion with an insertion
-//! behind it (D3).
+//! behind it (W2).
 
 use crate::canary::{self, Canary};
 use crate::durability::Position;

@@ -1,10 +1,9 @@
 //! A bank with threads that move money: its total holds, each transaction has two traces, and rows
 //! take unique keys of one another.
 
-use super::disk::Disk;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use silvics_store::durability::{OpenError, Recovery, Ticket};
+use silvics_store::durability::{Durability, OpenError, Recovery, Ticket};
 use silvics_store::index::Named;
 use silvics_store::{
     Column, Error, Index, IndexSpec, Policy, Row, Schema, Store, StoreOptions, Table, Tx, Type,
@@ -34,6 +33,8 @@ pub(crate) struct Bank<P: Policy> {
     seats: Numbers<P>,
     by_seat: Index<P, u64, Named<u64>>,
     told: Mutex<Told>,
+    /// Called with each transaction of a thread that somebody knows to be committed.
+    pub(crate) report: Option<Box<dyn Fn(u64, u64) + Send + Sync>>,
 }
 
 struct Numbers<P: Policy> {
@@ -93,7 +94,7 @@ impl<P: Policy> Numbers<P> {
 }
 
 impl<P: Policy> Bank<P> {
-    pub(crate) fn open(disk: &Disk, sync: bool) -> Result<(Self, Recovery), OpenError> {
+    pub(crate) fn open(durability: Durability) -> Result<(Self, Recovery), OpenError> {
         let create = |store: &Store<P>| {
             for name in ["accounts", "traces", "seats"] {
                 let schema = Schema::new(name)
@@ -106,12 +107,12 @@ impl<P: Policy> Bank<P> {
             }
             Ok(())
         };
-        let durability = disk.durability(sync);
         let (store, (), recovery) = Store::open(&StoreOptions::default(), durability, create)?;
         let [accounts, traces, seats] =
             ["accounts", "traces", "seats"].map(|name| Numbers::of(&store, name));
         let by_seat = seats.table.index("by_number").unwrap();
-        let bank = Self { store, accounts, traces, seats, by_seat, told: Mutex::default() };
+        let bank =
+            Self { store, accounts, traces, seats, by_seat, told: Mutex::default(), report: None };
         Ok((bank, recovery))
     }
 
@@ -215,6 +216,9 @@ impl<P: Policy> Bank<P> {
         let mut told = self.told.lock();
         let known = told.entry(thread).or_default();
         *known = number.max(*known);
+        if let Some(report) = &self.report {
+            report(thread, number);
+        }
     }
 
     pub(crate) fn told(&self) -> Told {

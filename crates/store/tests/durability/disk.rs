@@ -5,6 +5,7 @@ use silvics_memtable::log::forgetful::{Fault, Forgetful};
 use silvics_memtable::log::{LogFile, LogStorage};
 use silvics_store::durability::{CheckpointFile, CheckpointStorage, Durability};
 use silvics_sync::Mutex;
+use silvics_sync::atomic::{AtomicBool, Ordering};
 use std::io::{self, Cursor, IoSlice, Read};
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +25,8 @@ pub(crate) enum Delay {
     Micros(u64),
     /// It waits while this mutex is locked.
     Gate(Arc<Mutex<()>>),
+    /// The sync panics while this is set.
+    Panic(Arc<AtomicBool>),
 }
 
 impl Delay {
@@ -32,6 +35,7 @@ impl Delay {
             Self::None => {}
             Self::Micros(micros) => std::thread::sleep(Duration::from_micros(*micros)),
             Self::Gate(gate) => drop(gate.lock()),
+            Self::Panic(panics) => assert!(!panics.load(Ordering::Relaxed), "planted"),
         }
     }
 }

@@ -78,7 +78,7 @@ pub(crate) fn lives<P: Policy>(seed: u64) -> u64 {
     let mut disk = Disk(Forgetful::new(), delay);
     let mut checkpoints = 0;
     for _ in 0..4 {
-        let (bank, _) = Bank::<P>::open(&disk, true).unwrap();
+        let (bank, _) = Bank::<P>::open(disk.durability(true)).unwrap();
         bank.fill();
         let fails = chance.random_bool(0.3);
         if fails {
@@ -95,7 +95,7 @@ pub(crate) fn lives<P: Policy>(seed: u64) -> u64 {
         }
         drop(bank);
         disk.0.heal();
-        let (bank, recovery) = Bank::<P>::open(&disk, true).unwrap();
+        let (bank, recovery) = Bank::<P>::open(disk.durability(true)).unwrap();
         assert!(recovery.left_out.is_empty(), "{recovery:?}");
         let content = bank.content();
         check(&content, &told);
@@ -104,7 +104,7 @@ pub(crate) fn lives<P: Policy>(seed: u64) -> u64 {
         }
         if chance.random_bool(0.3) {
             drop(bank);
-            let (bank, _) = Bank::<P>::open(&disk, true).unwrap();
+            let (bank, _) = Bank::<P>::open(disk.durability(true)).unwrap();
             assert_eq!(bank.content(), content, "two recoveries differ");
         }
     }
