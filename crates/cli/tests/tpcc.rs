@@ -107,3 +107,60 @@ fn wrong_input_is_refused() {
     let load = run(&["store", "tpcc", "load", "--seconds", "1"]);
     refused(&load, &["--seconds", "use `tpcc run`"]);
 }
+
+/// A database in a folder survives the end of its process, at any moment.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_killed_database_comes_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data").display().to_string();
+    let kept = ["--data", &data];
+    let verb = |verb: &str, args: &[&str]| {
+        run(&[&["store", "tpcc", verb], &kept[..], args, &["--format", "json"]].concat())
+    };
+    refused(&verb("run", &[]), &["--data", "holds no database: use `tpcc load` first"]);
+    let load = ["--reduced", "--warehouses", "2", "--threads", "2"];
+    let report: Value = serde_json::from_str(&stdout(&verb("load", &load))).unwrap();
+    let loaded = count(&rows(&report)[0]["records"][1]);
+    refused(&verb("load", &load), &["--data", "holds a database: remove it"]);
+    for policy in ["optimistic", "wait-die"] {
+        let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_silvics"))
+            .args(["store", "tpcc", "run", "--seconds", "60", "--rounds", "1"])
+            .args(["--policy", policy])
+            .args(kept)
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let bytes = || -> u64 {
+            let files = std::fs::read_dir(&data).unwrap();
+            files.map(|file| file.unwrap().metadata().map_or(0, |of| of.len())).sum()
+        };
+        let before = bytes();
+        for _ in 0..600 {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            if bytes() > before + 200_000 {
+                break;
+            }
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(bytes() > before + 200_000, "it has not written its log");
+    }
+    let args = ["--transactions", "50", "--rounds", "1", "--index", "skiplist"];
+    let report: Value = serde_json::from_str(&stdout(&verb("check", &args))).unwrap();
+    assert_eq!(report["config"]["warehouses"], 2, "as the database has");
+    let before = count(&rows(&report)[0]["records"][0]);
+    assert!(before > loaded + 500, "{before} rows, and {loaded} were loaded");
+    refused(&verb("check", &["--warehouses", "3"]), &["--warehouses", "has 2 warehouses"]);
+    refused(&verb("check", &["--index", "map,art"]), &["--data", "one database"]);
+    refused(&verb("run", &["--mix", "half", "--index", "occ-avl"]), &["--data", "must scan"]);
+    // A checkpoint is cut.
+    let files = std::fs::read_dir(&data).unwrap().map(|file| file.unwrap().path());
+    let mut checkpoints =
+        files.filter(|file| file.extension().is_some_and(|of| of == "checkpoint"));
+    let checkpoint = checkpoints.next().unwrap();
+    let bytes = std::fs::read(&checkpoint).unwrap();
+    std::fs::write(&checkpoint, &bytes[..bytes.len() - 1]).unwrap();
+    refused(&verb("check", &[]), &["--data", "checkpoint"]);
+}

@@ -78,10 +78,33 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
         Tables::create(store, structures)
     }
 
-    /// The database in a store that has the tables.
+    /// The database in a store that has the tables, which may be loaded.
     pub fn new(store: Store<P>) -> Result<Self, Error> {
         let tables = Tables::of(&store)?;
-        Ok(Self { store, tables, history: AtomicU64::new(FIRST) })
+        let next = Self::next_number(&store, &tables)?;
+        Ok(Self { store, tables, history: AtomicU64::new(next) })
+    }
+
+    /// The number behind those of the history. If the indexes cannot scan, the database is new.
+    fn next_number(store: &Store<P>, tables: &Tables<P, I>) -> Result<u64, Error> {
+        let history = &tables.history;
+        if matches!(tables.by_name, Second::Lists(_)) {
+            return Ok(FIRST);
+        }
+        let last = store.transact(|tx| {
+            let last = tx.scan(&history.rows, ..).descending().limit(1).rows()?;
+            last.first().map(|row| row.get(history.key)).transpose()
+        })?;
+        Ok(last.map_or(FIRST, |last: u64| FIRST.max(last + 1)))
+    }
+
+    /// The numbers of warehouses, items, and customers of a district, of a database that is loaded.
+    pub fn scale(&self) -> (u32, u32, u32) {
+        let tables = &self.tables;
+        let warehouses = tables.warehouses.table.len();
+        let districts = (warehouses * usize::from(DISTRICTS)).max(1);
+        let customers = tables.customers.table.len() / districts;
+        (warehouses as u32, tables.items.table.len() as u32, customers as u32)
     }
 
     /// The store.

@@ -264,7 +264,7 @@ impl<P: Policy, I: Search<Form = u64>> Tables<P, I> {
             Warehouses::<P, I>::schema().index(points()),
             Districts::<P, I>::schema().index(points()),
             customers.index(structures.second("by_name", "by_name")),
-            History::<P, I>::schema().index(points()),
+            History::<P, I>::schema().index(ranges()),
             NewOrders::<P, I>::schema().index(ranges()),
             orders.index(structures.second("by_customer", "by_customer")),
             OrderLines::<P, I>::schema().index(ranges()),

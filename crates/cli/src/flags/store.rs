@@ -141,6 +141,12 @@ pub struct TpccArgs {
     #[arg(long, value_name = "N")]
     pub warehouses: Option<String>,
 
+    /// Keeps the database in this folder, as a log and checkpoints, and works on the one that is
+    /// there: `load` needs an empty folder, the other verbs a database that was loaded. A
+    /// transaction ends when its record is in the log, and synced
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+
     /// The transactions: standard (all five, 45 % new orders and 43 % payments), half (the ATC'18
     /// study's half new orders and half payments, for which an index need not scan)
     #[arg(long, value_name = "MIX", default_value = "standard")]
@@ -161,9 +167,9 @@ pub struct TpccArgs {
     #[arg(long, value_name = "N")]
     pub transactions: Option<String>,
 
-    /// The number of rounds
-    #[arg(long, value_name = "R", default_value = "3")]
-    pub rounds: String,
+    /// The number of rounds [default: 3; 1 for a load with `--data`]
+    #[arg(long, value_name = "R")]
+    pub rounds: Option<String>,
 
     /// The seed of all random choices
     #[arg(long, value_name = "N", default_value = "1")]

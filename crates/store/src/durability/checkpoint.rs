@@ -59,7 +59,7 @@ impl<P: Policy> Store<P> {
             return Err(CheckpointError::NotDurable);
         };
         let tables = self.core.tables.lock().clone();
-        if let Some(table) = tables.iter().find(|table| !table.indexes[0].core().scans) {
+        if let Some(table) = tables.iter().find(|table| !table.indexes[0].can_scan()) {
             return Err(CheckpointError::PointsOnly { table: table.name.clone() });
         }
         let in_log = |why| CheckpointError::Log { why };

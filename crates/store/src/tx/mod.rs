@@ -349,7 +349,11 @@ impl<'s, P: Policy> Tx<'s, P> {
         range: impl KeyRange<K>,
     ) -> Scan<'t, 's, P> {
         let kept = range.keep();
+        let core = &index.typed.core;
         let bounds = self.enter(index.table.store).and_then(|mut inner| {
+            if !core.scans {
+                return Err(Error::PointsOnly { index: core.name.clone() });
+            }
             let mut keep = |bound: &Bound<<K::Form as Form>::Kept>| -> Result<_, Error> {
                 Ok(match bound {
                     Bound::Unbounded => Bound::Unbounded,
@@ -363,7 +367,8 @@ impl<'s, P: Policy> Tx<'s, P> {
         Scan { tx: self, index, bounds, descending: false, limit: usize::MAX }
     }
 
-    /// Scans the rows of an index behind a key, or all.
+    /// Scans the rows of an index behind a key, or all. The index may be declared with `points_only`:
+    /// then rows may be inserted into the range before the transaction ends.
     pub(crate) fn scan_behind<'t>(
         &'t self,
         index: &'t (dyn ErasedIndex + 'static),

@@ -77,9 +77,6 @@ impl<'t, P: Policy> Scan<'t, '_, P> {
         mut visit: impl FnMut(Row<'t>) -> Result<ControlFlow<()>, E>,
     ) -> Result<(), E> {
         let core = self.index.core();
-        if !core.scans {
-            return Err(Error::PointsOnly { index: core.name.clone() }.into());
-        }
         let (mut low, mut high) = self.bounds.clone()?;
         let (mut left, mut images, mut since) = (self.limit, Vec::new(), None);
         let mut most = if left < MOST { left } else { FIRST };

@@ -1,5 +1,6 @@
 //! The database of a contender.
 
+use super::data;
 use super::run::Worker;
 use crate::flags::error::Error;
 use crate::store::contenders::{ByPolicy, Contender, Make, lists};
@@ -7,10 +8,13 @@ use crate::store::engine::{Measured, Memory, Stop};
 use crate::store::meter::{Fault, Lap};
 use crate::store::timed::Timed;
 use silvics::WordTree;
+use silvics_store::durability::{CheckpointError, Recovery};
 use silvics_store::index::{Lists, MultiLists, Named, Scannable, Scans, Search};
 use silvics_store::{Policy, Store};
 use silvics_tpcc::{Database, Failure, Scrambled, Session, Structures, Unit, Violation};
 use silvics_workload::tpcc::{Population, Scale};
+use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -24,6 +28,12 @@ pub trait Engine: Measured {
 
     /// The violations of the consistency conditions.
     fn violations(&self, scale: Scale) -> Result<Vec<Violation>, Fault>;
+
+    /// The numbers of warehouses, items, and customers of a district.
+    fn scale(&self) -> (u32, u32, u32);
+
+    /// Writes a checkpoint, if the database is kept.
+    fn checkpoint(&self) -> Result<(), Fault>;
 }
 
 /// The microseconds since 1970.
@@ -55,6 +65,17 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Engine for Database<P, I> {
     fn violations(&self, scale: Scale) -> Result<Vec<Violation>, Fault> {
         self.check(scale).map_err(|failure| Fault::Stop(stop(&failure)))
     }
+
+    fn scale(&self) -> (u32, u32, u32) {
+        Self::scale(self)
+    }
+
+    fn checkpoint(&self) -> Result<(), Fault> {
+        match self.store().checkpoint() {
+            Ok(_) | Err(CheckpointError::NotDurable) => Ok(()),
+            Err(error) => Err(Fault::Stop(Stop::Refused(error.to_string()))),
+        }
+    }
 }
 
 impl<P: Policy, I: Scannable + Search<Form = u64>> Measured for Database<P, I> {
@@ -73,24 +94,41 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Measured for Database<P, I> {
     }
 }
 
-/// Makes the empty database of a contender.
-pub fn make(contender: &Contender) -> Result<Box<dyn Engine>, Error> {
-    contender.with_policy(Maker(contender))
+/// A database, and how it was recovered, if it is kept.
+type Made = (Box<dyn Engine>, Option<Recovery>);
+
+/// Makes the database of a contender: an empty one, or the one in a folder.
+pub fn make(contender: &Contender, folder: Option<&Path>) -> Result<Made, Error> {
+    contender.with_policy(Maker { contender, folder })
 }
 
-struct Maker<'a>(&'a Contender);
+struct Maker<'a> {
+    contender: &'a Contender,
+    folder: Option<&'a Path>,
+}
 
 fn database<P: Policy, I: Scannable + Search<Form = u64>>(
-    contender: &Contender,
+    Maker { contender, folder }: Maker<'_>,
     structures: &Structures<I>,
-) -> Result<Box<dyn Engine>, Error> {
+) -> Result<Made, Error> {
+    if let Some(path) = folder {
+        let (options, folder) = (contender.options(), data::folder(path)?);
+        let opened =
+            Store::<P>::open(&options, folder, |store| Database::create_tables(store, structures));
+        let failed = |error: &dyn fmt::Display| {
+            Error::value("--data", format_args!("{}: {error}", path.display()))
+        };
+        let (store, (), recovery) = opened.map_err(|error| failed(&error))?;
+        let database = Database::<P, I>::new(store).map_err(|error| failed(&error))?;
+        return Ok((Box::new(database), Some(recovery)));
+    }
     let made = || -> Result<Database<P, I>, silvics_store::Error> {
         let store = Store::<P>::with_options(&contender.options())?;
         Database::create_tables(&store, structures)?;
         Database::new(store)
     };
     let made = made().map_err(|error| Error::value("--index", error))?;
-    Ok(Box::new(made))
+    Ok((Box::new(made), None))
 }
 
 /// Indexes that scan.
@@ -116,10 +154,10 @@ fn points<I: Search<Form = u64>>(
 }
 
 impl ByPolicy for Maker<'_> {
-    type Made = Box<dyn Engine>;
+    type Made = Made;
 
-    fn direct<P: Policy>(self) -> Result<Box<dyn Engine>, Error> {
-        let contender = self.0;
+    fn direct<P: Policy>(self) -> Result<Made, Error> {
+        let contender = self.contender;
         #[cfg(feature = "peers")]
         if contender.is_peer() {
             use crate::store::peers::Peer;
@@ -127,23 +165,23 @@ impl ByPolicy for Maker<'_> {
             let make: Make<Peer> = Box::new(move |options| {
                 Ok(Peer::of(&name).map_or_else(|| Peer::make(options), Ok)?)
             });
-            return database::<P, _>(contender, &ranges(make));
+            return database::<P, _>(self, &ranges(make));
         }
         if contender.index == "map" && contender.place.is_pooled() {
             let make: Make<Scans<WordTree<u64>>> = Box::new(|options| Ok(Search::make(options)?));
-            return database::<P, _>(contender, &ranges(make));
+            return database::<P, _>(self, &ranges(make));
         }
         let name = contender.structure();
         let index = Named::<u64>::with_structure(&name, false, &silvics::Options::default());
         if index.is_ok_and(|index| index.scans()) {
-            return database::<P, _>(contender, &ranges(contender.named()));
+            return database::<P, _>(self, &ranges(contender.named()));
         }
-        database::<P, _>(contender, &points(contender, contender.named()))
+        database::<P, _>(self, &points(contender, contender.named()))
     }
 
-    fn listed<P: Policy>(self) -> Result<Box<dyn Engine>, Error> {
-        let contender = self.0;
+    fn listed<P: Policy>(self) -> Result<Made, Error> {
+        let contender = self.contender;
         let make: Make<Lists<Named<u64>>> = lists(contender.named());
-        database::<P, _>(contender, &points(contender, make))
+        database::<P, _>(self, &points(contender, make))
     }
 }

@@ -4,10 +4,12 @@
 //! |---|---|
 //! | `plan` | the command line, checked |
 //! | `engine` | the database of a contender |
+//! | `data` | databases that are kept in a folder |
 //! | `run` | the measured loops |
 //! | `config` | the configuration in a result |
 
 mod config;
+mod data;
 mod engine;
 mod plan;
 mod run;
@@ -28,12 +30,13 @@ use plan::{Phase, Plan};
 /// Runs the benchmark and prints the result. Returns whether the user interrupted it.
 pub fn tpcc(verb: &TpccVerb) -> Result<bool, Error> {
     let crew = Crew::new();
-    let plan = Plan::new(verb, crew.threads)?;
+    let mut plan = Plan::new(verb, crew.threads)?;
+    let kept = data::open(&mut plan)?;
     interrupt::catch();
     let mut report = Report::new(Config::of(&plan), Machine::this(crew.threads));
     let measured = match plan.phase {
         Phase::Load => load(&plan, &crew, &mut report),
-        Phase::Run | Phase::Check => run(&plan, &crew, &mut report),
+        Phase::Run | Phase::Check => run(&plan, kept, &crew, &mut report),
     };
     report.compare_best();
     report.interrupted = interrupt::pending();
@@ -51,23 +54,36 @@ fn load(plan: &Plan, crew: &Crew, report: &mut Report<Config>) -> Result<(), Err
     let samples = in_turns(turns, &progress, |at, _| {
         let contender = &plan.contenders[at];
         progress.doing(format!("loading {}", contender.name()));
-        let engine = engine::make(contender)?;
-        run::load(&*engine, plan, crew).map_err(|fault| fault.of(contender))
+        let (engine, _) = engine::make(contender, plan.data.as_deref())?;
+        let sample = run::load(&*engine, plan, crew).map_err(|fault| fault.of(contender))?;
+        engine.checkpoint().map_err(|fault| fault.of(contender))?;
+        Ok(sample)
     })?;
     report.add(&plan.contenders, plan.load_threads, &samples);
     Ok(())
 }
 
-/// Loads all databases, and measures the transactions on them.
-fn run(plan: &Plan, crew: &Crew, report: &mut Report<Config>) -> Result<(), Error> {
+/// Measures the transactions on all databases, and loads them before, unless there is one that was
+/// kept.
+fn run(
+    plan: &Plan,
+    mut kept: Option<Box<dyn Engine>>,
+    crew: &Crew,
+    report: &mut Report<Config>,
+) -> Result<(), Error> {
     let checks = usize::from(plan.phase == Phase::Check);
     let each = (1 + checks) * (1 + plan.threads.len() * plan.rounds);
     let progress = Progress::new(plan.contenders.len() * each);
     let mut engines: Vec<Box<dyn Engine>> = Vec::new();
     for contender in &plan.contenders {
-        progress.doing(format!("loading {}", contender.name()));
-        let engine = engine::make(contender)?;
-        run::load(&*engine, plan, crew).map_err(|fault| fault.of(contender))?;
+        let engine = if let Some(engine) = kept.take() {
+            engine
+        } else {
+            progress.doing(format!("loading {}", contender.name()));
+            let (engine, _) = engine::make(contender, None)?;
+            run::load(&*engine, plan, crew).map_err(|fault| fault.of(contender))?;
+            engine
+        };
         if interrupt::pending() {
             return Ok(());
         }

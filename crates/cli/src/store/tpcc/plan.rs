@@ -7,6 +7,7 @@ use crate::flags::values::{THREADS_MAX, list, named, number, seconds, seed, sing
 use crate::host::memory;
 use crate::store::contenders::{self, Contender, Layout};
 use silvics_workload::tpcc::{Mix, Scale, WAREHOUSES_MAX};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// The part of the benchmark that the user asks for.
@@ -41,6 +42,10 @@ pub struct Plan {
     pub rounds: usize,
     pub seed: u64,
     pub format: Format,
+    /// The folder of the database, if it is kept.
+    pub data: Option<PathBuf>,
+    /// Whether the number of warehouses was asked for.
+    pub names_warehouses: bool,
 }
 
 /// The bytes of a warehouse, its indexes included, and of the items. Measured: 94 to 103 MB.
@@ -81,9 +86,15 @@ impl Plan {
             load_threads: most.min(cores),
             threads,
             end: end(args)?,
-            rounds: single("--rounds", &args.rounds, |text| number(text, 1, 100_000))?,
+            rounds: match &args.rounds {
+                Some(text) => single("--rounds", text, |text| number(text, 1, 100_000))?,
+                None if phase == Phase::Load && args.data.is_some() => 1,
+                None => 3,
+            },
             seed: single("--seed", &args.seed, seed)?,
             format: Format::parse(&args.format)?,
+            data: args.data.clone(),
+            names_warehouses: args.warehouses.is_some(),
         };
         plan.check(args)?;
         Ok(plan)
@@ -105,12 +116,32 @@ impl Plan {
             }
             contender.check(scans)?;
         }
+        if self.data.is_some() {
+            self.check_data()?;
+        }
         let of_runs = [("--seconds", &args.seconds), ("--transactions", &args.transactions)];
         if self.phase == Phase::Load
             && let Some((flag, _)) = of_runs.into_iter().find(|(_, value)| value.is_some())
         {
             let problem = "a load makes no transactions of the workload: use `tpcc run`";
             return Err(Error::value(flag, problem));
+        }
+        Ok(())
+    }
+}
+
+impl Plan {
+    /// Fails unless one database can be kept.
+    fn check_data(&self) -> Result<(), Error> {
+        let refused = |problem: &str| Err(Error::value("--data", problem));
+        if self.contenders.len() > 1 {
+            return refused("a folder holds one database: name one index, policy and placement");
+        }
+        if self.phase == Phase::Load && self.rounds > 1 {
+            return refused("a folder is loaded once: add --rounds 1");
+        }
+        if self.contenders.iter().any(|contender| contender.check(true).is_err()) {
+            return refused("a checkpoint reads rows in their order, so the index must scan");
         }
         Ok(())
     }
