@@ -14,9 +14,6 @@ use std::time::{Duration, Instant};
 
 type Failure = Box<dyn std::error::Error>;
 
-/// The commits that are awaited, in each setting.
-const AWAITED: u64 = 20_000;
-
 fn create(store: &Store) -> Result<[Table; 2], Error> {
     let small = Schema::new("small").column("id", Type::U64).column("value", Type::U64);
     let large = Schema::new("large").column("id", Type::U64).column("value", Type::Bytes(1000));
@@ -89,7 +86,7 @@ fn recover(folder: &Path) -> Result<Store, Failure> {
 }
 
 /// Commits updates of some threads, each of which waits.
-fn awaited(folder: &Path, sync: bool, threads: u64) -> Result<(), Failure> {
+fn awaited(folder: &Path, sync: bool, threads: u64, commits: u64) -> Result<(), Failure> {
     let (store, tables, _) = open(folder, sync)?;
     let table = &tables[0];
     let (by_id, id) = (table.index::<u64>("primary")?, table.column::<u64>("id")?);
@@ -102,7 +99,7 @@ fn awaited(folder: &Path, sync: bool, threads: u64) -> Result<(), Failure> {
         for thread in 0..threads {
             let (store, by_id) = (&store, &by_id);
             scope.spawn(move || {
-                for number in 0..AWAITED {
+                for number in 0..commits {
                     let update = store
                         .transact(|tx| tx.update(by_id, thread + 1, |row| row.set(value, number)));
                     update.unwrap_or_else(|error: Error| panic!("{error}"));
@@ -110,7 +107,7 @@ fn awaited(folder: &Path, sync: bool, threads: u64) -> Result<(), Failure> {
             });
         }
     });
-    rate(&format!("awaited, sync {sync}, {threads} threads"), threads * AWAITED, begun);
+    rate(&format!("awaited, sync {sync}, {threads} threads"), threads * commits, begun);
     Ok(())
 }
 
@@ -138,7 +135,7 @@ fn main() -> Result<(), Failure> {
     for sync in [true, false] {
         for threads in [1, 2, 8] {
             part += 1;
-            awaited(&folder.join(format!("awaited {part}")), sync, threads)?;
+            awaited(&folder.join(format!("awaited {part}")), sync, threads, small / 50)?;
         }
     }
     Ok(())

@@ -3,6 +3,9 @@
 
 #![cfg(not(any(silvics_loom, silvics_shuttle, miri)))]
 
+#[path = "durability/disk.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod disk;
 #[path = "faults/heap.rs"]
 mod heap;
 #[path = "faults/memory.rs"]

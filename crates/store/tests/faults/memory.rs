@@ -1,11 +1,12 @@
 //! Allocations that fail: in a heap, in the lists of transactions, and at a limit.
 
+use super::disk::Disk;
 use super::heap::{Fault, Refusing, end, in_heap};
 use super::support::kinds::{STRUCTURES, each_policy, within};
 use super::support::{End, Model, Op, Person, Structures, World};
 use super::{check, fill};
 use silvics::Options;
-use silvics_store::{Error, Policy, StoreOptions};
+use silvics_store::{Error, Policy, Store, StoreOptions};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -244,6 +245,47 @@ fn each_list_may_fail_to_grow_while_a_row_moves() {
         let ops: Vec<Op> = reads.chain([Op::Insert(5, person.clone())]).chain(moves).collect();
         each_policy!(without_lists(STRUCTURES[0], &ops, End::Commit));
     }
+}
+
+/// A commit whose record cannot grow is undone, with the keys that rows have taken over.
+fn without_record<P: Policy>() {
+    let disk = Disk::default();
+    let create = |store: &Store<P>| World::create(store, STRUCTURES[0]);
+    let opened = Store::open(&StoreOptions::default(), disk.durability(true), create);
+    let world = World::over(opened.unwrap().0).unwrap();
+    let mut model = fill(&world);
+    let person = |code| Person { code, town: 1, balance: 33 };
+    let more = (5..8).map(|id| Op::Insert(id, person(id)));
+    let moves = [Op::Move(1, 9), Op::Move(2, 1), Op::Move(3, 2), Op::Move(1, 3)];
+    let changes = (0..8).map(|id| Op::Change(id, 2, 250 + id as i64));
+    let ops: Vec<Op> = more.chain(moves).chain(changes).collect();
+    let mut refused = 0;
+    for nth in 1.. {
+        let (tx, mut after) = (world.store.begin(), model.clone());
+        for op in &ops {
+            world.run(&tx, &mut after, op).unwrap();
+        }
+        let mut done = Ok(());
+        let was_refused = without_memory(nth, || done = tx.commit_deferred().map(|_| ()));
+        if !was_refused {
+            assert_eq!(done, Ok(()));
+            model = after;
+            break;
+        }
+        assert!(matches!(done, Err(Error::Alloc(_))), "{done:?}");
+        check(&world, &mut model);
+        refused += 1;
+    }
+    assert!(refused > 0, "the record has not grown");
+    check(&world, &mut model);
+    drop(world);
+    let opened = Store::open(&StoreOptions::default(), disk.durability(true), create);
+    check(&World::over(opened.unwrap().0).unwrap(), &mut model);
+}
+
+#[test]
+fn a_record_may_fail_to_grow() {
+    each_policy!(without_record());
 }
 
 /// Structures whose removals allocate.
