@@ -367,8 +367,8 @@ impl<'s, P: Policy> Tx<'s, P> {
         Scan { tx: self, index, bounds, descending: false, limit: usize::MAX }
     }
 
-    /// Scans the rows of an index behind a key, or all. The index may be declared with `points_only`:
-    /// then rows may be inserted into the range before the transaction ends.
+    /// Scans the rows of an index behind a key, or all. The index may be declared with
+    /// `points_only`: then rows may be inserted into the range before the transaction ends.
     pub(crate) fn scan_behind<'t>(
         &'t self,
         index: &'t (dyn ErasedIndex + 'static),
