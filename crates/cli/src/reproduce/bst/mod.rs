@@ -9,11 +9,13 @@
 //! | `bookkeeping` | bst/1.8 |
 //! | `database` | bst/1.9 |
 //! | `questions` | bst/1.11 |
+//! | `placed` | databases in a heap for all objects, or for each part |
 
 mod bookkeeping;
 mod database;
 mod mixes;
 mod oversights;
+mod placed;
 mod questions;
 mod sets;
 mod straddling;

@@ -1,15 +1,21 @@
 //! The study's database: one table, whose rows are found by a tree.
 
-use super::heap::Divided;
 use crate::drive::run::Failure;
 use crate::flags::error::Error;
-use silvics::Options;
+use crate::reproduce::bst::placed::heap::Divided;
+use crate::reproduce::bst::placed::trees::{
+    BareLock, Listed, Lock, PaddedLock, Purpose, Tree, Visit,
+};
+use crate::reproduce::bst::placed::{failed, options};
+use crate::store::timed::Timed;
+use silvics::frame::Algorithm;
+use silvics::{Recorded, Shared};
 use silvics_layout::record::{self, Read};
 use silvics_store::index::Search;
 use silvics_store::lock::RowLock;
 use silvics_store::{
-    Column, Error as StoreError, Index, IndexSpec, Locking, NoWait, Schema, Store, StoreOptions,
-    Study, Table, Tx, Type,
+    Column, Error as StoreError, Index, IndexSpec, Locking, NoWait, Schema, Store, Study, Table,
+    Tx, Type,
 };
 use silvics_workload::ycsb::{Request, Study as Workload};
 use std::sync::Arc;
@@ -51,11 +57,36 @@ pub struct Database<I: Search<Form = u64>, L: RowLock> {
     counter: Column<[u8]>,
 }
 
-/// The failure for an error of the store.
-fn failed(error: StoreError) -> Failure {
-    match error {
-        StoreError::Alloc(error) => Failure::Alloc { error, done: 0 },
-        other => Failure::Wrong(other.to_string()),
+/// Makes an empty database over a tree, whose rows and index take their objects from `heap`.
+pub fn empty(
+    tree: Tree,
+    purpose: Purpose,
+    lock: Lock,
+    heap: Arc<Divided>,
+) -> Result<Box<dyn Engine>, Error> {
+    tree.visit(Maker { tree: tree.name, purpose, lock, heap })
+}
+
+struct Maker {
+    tree: &'static str,
+    purpose: Purpose,
+    lock: Lock,
+    heap: Arc<Divided>,
+}
+
+impl Visit for Maker {
+    type Made = Result<Box<dyn Engine>, Error>;
+
+    fn over<A: Algorithm<Key = u64>>(self) -> Self::Made {
+        type Clocked<A> = Timed<Listed<A, Shared>>;
+        type Traced<A> = Listed<A, Recorded<Shared>>;
+        let Self { tree, purpose, lock, heap } = self;
+        match (purpose, lock) {
+            (Purpose::Clock, Lock::Bare) => Database::<Clocked<A>, BareLock>::boxed(tree, heap),
+            (Purpose::Clock, Lock::Padded) => Database::<Clocked<A>, PaddedLock>::boxed(tree, heap),
+            (Purpose::Trace, Lock::Bare) => Database::<Traced<A>, BareLock>::boxed(tree, heap),
+            (Purpose::Trace, Lock::Padded) => Database::<Traced<A>, PaddedLock>::boxed(tree, heap),
+        }
     }
 }
 
@@ -69,16 +100,13 @@ fn count(field: &[u8]) -> u64 {
 }
 
 impl<I: Search<Form = u64>, L: RowLock> Database<I, L> {
-    /// An empty database whose rows and index take their objects from `heap`.
-    pub fn boxed(tree: &str, heap: Arc<Divided>) -> Result<Box<dyn Engine>, Error> {
+    fn boxed(tree: &str, heap: Arc<Divided>) -> Result<Box<dyn Engine>, Error> {
         let made = Self::new(heap).map_err(|error| failed(error).of(tree))?;
         Ok(Box::new(made))
     }
 
     fn new(heap: Arc<Divided>) -> Result<Self, StoreError> {
-        let indexes = Options { heap: Some(Arc::clone(&heap) as _), ..Options::default() };
-        let options = StoreOptions { indexes, indexes_in_heap: true, rows_in_heap: Some(heap) };
-        let store = Store::with_options(&options)?;
+        let store = Store::with_options(&options(heap))?;
         let mut schema = Schema::new("usertable").column("key", Type::U64);
         for field in 0..Workload::FIELDS {
             let bytes = Type::Bytes(Workload::FIELD_BYTES);

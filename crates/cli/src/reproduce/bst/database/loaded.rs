@@ -1,16 +1,14 @@
 //! Databases that are loaded: by one thread with a record of all objects, or by several.
 
-use super::engine::Engine;
-use super::heap::{Block, Divided, OF_ROWS};
-use super::trees::{Lock, Purpose, Tree};
+use super::engine::{Engine, empty};
 use crate::drive::run::Failure;
 use crate::drive::subject::Crew;
 use crate::flags::error::Error;
 use crate::interrupt;
+use crate::reproduce::bst::placed::heap::{Block, Divided};
+use crate::reproduce::bst::placed::model::OfRow;
+use crate::reproduce::bst::placed::trees::{Lock, Purpose, Tree};
 use std::sync::Arc;
-
-/// The addresses of the objects of a row, in the order of [`OF_ROWS`].
-pub type OfRow = [usize; OF_ROWS.len()];
 
 /// A database that one thread has loaded, and the places of its objects.
 pub struct Recorded {
@@ -42,24 +40,21 @@ impl Recorded {
     /// Loads a database over `tree` with these rows.
     pub fn new(tree: Tree, lock: Lock, heap: Divided, keys: &[u64]) -> Result<Self, Error> {
         let heap = Arc::new(heap.recorded());
-        let engine = tree.database(Purpose::Trace, lock, Arc::clone(&heap))?;
-        let (mut rows, mut last) = (vec![[0; OF_ROWS.len()]; keys.len()], Vec::new());
+        let engine = empty(tree, Purpose::Trace, lock, Arc::clone(&heap))?;
+        let (mut rows, mut last) = (vec![None; keys.len()], Vec::new());
         let mut before = heap.allocated();
         let after = |key: u64| {
             last = heap.since(before);
             before += last.len();
-            let row = &mut rows[key as usize];
-            for (address, kind) in row.iter_mut().zip(OF_ROWS) {
-                let of_kind = last.iter().find(|block| block.kind == kind);
-                *address = of_kind.map_or(0, |block| block.address);
-            }
+            rows[key as usize] = OfRow::among(&last);
         };
         let loaded = load(&*engine, keys.iter().copied(), after);
         loaded.map_err(|failure| failure.of(tree.name))?;
-        if rows.iter().any(|row| row.contains(&0)) {
+        let lacks = || {
             let what = String::from("it did not allocate all objects of a row");
-            return Err(Error::Wrong { index: tree.name.into(), what });
-        }
+            Error::Wrong { index: tree.name.into(), what }
+        };
+        let rows = rows.into_iter().collect::<Option<Vec<_>>>().ok_or_else(lacks)?;
         Ok(Self { engine, heap, rows, last })
     }
 }
@@ -72,7 +67,7 @@ pub fn together(
     heap: Divided,
     keys: &[u64],
 ) -> Result<Box<dyn Engine>, Error> {
-    let engine = tree.database(Purpose::Clock, lock, Arc::new(heap))?;
+    let engine = empty(tree, Purpose::Clock, lock, Arc::new(heap))?;
     let parts = keys.len().div_ceil(crew.loaders);
     let work = |thread: usize| {
         let part = keys.chunks(parts).nth(thread).unwrap_or_default();

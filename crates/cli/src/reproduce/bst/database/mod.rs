@@ -2,38 +2,32 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `heap` | the heap of all objects, mixed or segregated |
-//! | `trees` | the ten trees as indexes |
 //! | `engine` | the database |
 //! | `loaded` | databases with their rows |
-//! | `facts` | the places of nodes and locks |
 //! | `model` | the translations of transactions |
-//! | `clock` | the time in the index, and around it |
+//! | `clock` | runs that are timed |
 //! | `lines` | evidence of facts and of the model |
 //! | `times` | evidence of the clock |
 
 mod clock;
 mod engine;
-mod facts;
-mod heap;
 mod lines;
 mod loaded;
 mod model;
 mod times;
-mod trees;
 
 use crate::drive::draws::shuffled;
 use crate::flags::error::Error;
 use crate::flags::place;
 use crate::progress::Progress;
+use crate::reproduce::bst::placed::facts::Facts;
+use crate::reproduce::bst::placed::heap::{Divided, Places};
+use crate::reproduce::bst::placed::model::Modelled;
+use crate::reproduce::bst::placed::trees::{Lock, TREES, Tree};
 use crate::reproduce::evidence::{Evidence, Level};
 use crate::reproduce::lab::Lab;
-use facts::Facts;
-use heap::{Divided, Places};
 use loaded::Recorded;
-use model::Modelled;
 use silvics::Tuning;
-use trees::{Lock, TREES, Tree};
 
 /// The rows of the table.
 const ROWS: usize = 500_000;
@@ -51,6 +45,8 @@ const OCC_AVL_2: &str = "occ-avl-2:fixed";
 #[derive(Clone, Debug, Default)]
 struct Seen {
     facts: Facts,
+    /// The kinds and size classes of the objects that an insertion allocates, in this order.
+    order: Vec<(&'static str, usize)>,
     model: Modelled,
 }
 
@@ -109,10 +105,11 @@ fn both(
 ) -> Result<Both, Error> {
     let seen = |places| {
         let loaded = Recorded::new(tree, lock, heap(places), keys)?;
-        let facts = Facts::of(&loaded, &lab.plan.machine);
+        let facts = Facts::of(&loaded.heap.live(), &lab.plan.machine);
+        let order = loaded.last.iter().map(|block| (block.kind, block.class)).collect();
         let models = lab.wants(Level::Model) && lock == Lock::Padded;
-        let model = models.then(|| Modelled::of(lab, tree.name, &loaded)).transpose()?;
-        Ok::<_, Error>(Seen { facts, model: model.unwrap_or_default() })
+        let model = models.then(|| model::replayed(lab, tree.name, &loaded)).transpose()?;
+        Ok::<_, Error>(Seen { facts, order, model: model.unwrap_or_default() })
     };
     let (mixed, segregated) = (seen(Places::Mixed)?, seen(Places::Segregated)?);
     Ok(Both { tree: tree.name, lock, mixed, segregated })

@@ -1,7 +1,6 @@
 //! The places of nodes and locks.
 
 use super::heap::{Block, LOCK, NODE, census_of_nodes};
-use super::loaded::Recorded;
 use super::trees::LOCK_BYTES;
 use silvics_layout::{Level, Machine};
 use std::collections::{HashMap, HashSet};
@@ -18,8 +17,6 @@ pub struct Facts {
     /// The nodes' share of the bytes in their size classes.
     pub share: f64,
     pub locks: Locks,
-    /// The kinds and size classes of the objects that an insertion allocates, in this order.
-    pub order: Vec<(&'static str, usize)>,
 }
 
 /// The locks of rows, and the lines that they lie in.
@@ -32,22 +29,19 @@ pub struct Locks {
 }
 
 impl Facts {
-    /// The facts about a loaded database.
-    pub fn of(loaded: &Recorded, machine: &Machine) -> Self {
-        let blocks = loaded.heap.live();
-        let mut census = census_of_nodes(&blocks);
+    /// The facts about a database with these live blocks.
+    pub fn of(blocks: &[Block], machine: &Machine) -> Self {
+        let mut census = census_of_nodes(blocks);
         let survey = census.survey(&machine.sets(Level::L1));
         let locks = blocks.iter().filter(|block| block.kind == LOCK).map(|block| block.address);
         let locks = Locks::at(&locks.collect::<Vec<_>>());
-        let order = loaded.last.iter().map(|block| (block.kind, block.class)).collect();
-        let (share, facts) = (share(&blocks), survey.facts(0));
+        let (share, facts) = (share(blocks), survey.facts(0));
         facts.map_or_else(Self::default, |nodes| Self {
             pages: nodes.pages,
             regions: nodes.regions,
             run: nodes.pages as f64 / nodes.page_runs as f64,
             share,
             locks,
-            order,
         })
     }
 }

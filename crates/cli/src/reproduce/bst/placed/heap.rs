@@ -19,7 +19,7 @@ pub const OF_ROWS: [&str; 5] = ["row", "columns", "wrapper", "lock", CELL];
 /// The locks of rows.
 pub const LOCK: &str = "lock";
 /// The cells between an index and the rows.
-const CELL: &str = "cell";
+pub const CELL: &str = "cell";
 /// The nodes of a tree, whatever it calls them.
 pub const NODE: &str = "node";
 /// The descriptors of a tree.
