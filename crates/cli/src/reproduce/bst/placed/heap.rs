@@ -16,6 +16,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The objects that the database allocates for a row, in the order of their allocation, and last
 /// the one that its index allocates.
 pub const OF_ROWS: [&str; 5] = ["row", "columns", "wrapper", "lock", CELL];
+/// The place of the wrapper in this order.
+const WRAPPER: usize = 2;
 /// The locks of rows.
 pub const LOCK: &str = "lock";
 /// The cells between an index and the rows.
@@ -23,7 +25,7 @@ pub const CELL: &str = "cell";
 /// The nodes of a tree, whatever it calls them.
 pub const NODE: &str = "node";
 /// The descriptors of a tree.
-const DESCRIPTOR: &str = "descriptor";
+pub const DESCRIPTOR: &str = "descriptor";
 
 /// The places of a database's objects and of its index's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,6 +142,15 @@ impl Divided {
         self.record().map_or_else(Vec::new, |record| record.blocks[count..].to_vec())
     }
 
+    /// The objects of the row that this wrapper leads to, in the order of [`OF_ROWS`] but without
+    /// the cell. One thread has allocated them one behind the other. `None` without a record.
+    pub fn of_wrapper(&self, wrapper: usize) -> Option<[Block; 4]> {
+        let record = self.record()?;
+        let first = record.at.get(&wrapper)?.checked_sub(WRAPPER)?;
+        let blocks: [Block; 4] = record.blocks.get(first..first + 4)?.try_into().ok()?;
+        blocks.iter().map(|block| block.kind).eq(OF_ROWS[..4].iter().copied()).then_some(blocks)
+    }
+
     /// The live blocks.
     pub fn live(&self) -> Vec<Block> {
         let mut blocks = self.since(0);
@@ -201,6 +212,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_objects_of_a_row_are_those_around_its_wrapper() {
+        let layout = Layout::from_size_align(64, 8).unwrap();
+        let heap = Divided::size_class(Places::Mixed).recorded();
+        let row = OF_ROWS.map(|kind| heap.alloc(kind, layout).unwrap().addr().get());
+        let found = heap.of_wrapper(row[WRAPPER]).unwrap().map(|block| block.address);
+        assert_eq!(found, row[..4]);
+        assert_eq!(heap.of_wrapper(row[WRAPPER] + 1), None);
+    }
+
+    #[test]
     fn blocks_are_recorded_and_divided_by_kind() {
         let layout = Layout::from_size_align(64, 8).unwrap();
         let kinds = ["row", "leaf", "descriptor", "inner", "wrapper"];
@@ -215,6 +236,7 @@ mod tests {
             let rows = blocks[4].address - blocks[0].address;
             let expected = if places == Places::Mixed { (128, 256) } else { (64, 64) };
             assert_eq!((nodes, rows), expected, "{places:?}");
+            assert_eq!(heap.of_wrapper(blocks[4].address), None, "its row is not before it");
             // SAFETY: allocated above, used no more.
             unsafe { heap.free("leaf", objects[1], layout) };
             assert_eq!((heap.allocated(), heap.live().len()), (5, 4));

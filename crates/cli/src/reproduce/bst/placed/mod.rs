@@ -1,4 +1,5 @@
-//! Databases over the study's trees whose objects lie mixed or segregated.
+//! Databases over the study's trees whose objects lie mixed or segregated, as bst/1.9 and bst/1.10
+//! have them.
 //!
 //! | module | holds |
 //! |---|---|
