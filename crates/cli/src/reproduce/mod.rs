@@ -113,3 +113,20 @@ fn picture(path: &Path, chosen: &[&Experiment], plan: &Plan) -> Result<File, Err
     }
     File::new(FLAG, path)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// docs/experiments.md has a row for each experiment, with what was seen.
+    #[test]
+    fn each_experiment_has_a_row() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/experiments.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        for Experiment { name, .. } in all() {
+            let row = page.lines().find(|line| line.starts_with(&format!("| {name} ")));
+            let row = row.unwrap_or_else(|| panic!("{name} has no row"));
+            assert!(!row.contains("not yet reproduced"), "{row}");
+        }
+    }
+}
