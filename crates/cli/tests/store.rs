@@ -128,6 +128,22 @@ fn misses_are_modelled_where_asked() {
 }
 
 #[test]
+fn stores_can_have_a_log() {
+    let (file, folder) = (workload("a"), tempfile::tempdir().unwrap());
+    let log = folder.path().join("logs").display().to_string();
+    let args = ["-P", &file, "--policy", "optimistic,no-wait", "--log", &log];
+    let report = ycsb("run", &args);
+    for (store, row) in rows(&report).iter().enumerate() {
+        assert_eq!(row["operations"], 2000, "{row}");
+        let files = std::fs::read_dir(format!("{log}/{store}")).unwrap();
+        let bytes: u64 = files.map(|file| file.unwrap().metadata().unwrap().len()).sum();
+        // 1000 records of 1 kB, and some 1000 updates of a field of 100 bytes.
+        assert!((1_080_000..1_400_000).contains(&bytes), "{bytes}");
+    }
+    refused(&run(&[&["store", "ycsb", "run"], &args[..]].concat()), &["--log", "is not empty"]);
+}
+
+#[test]
 fn the_study_runs_on_its_rows() {
     let report = ycsb(
         "run",

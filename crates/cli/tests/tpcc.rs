@@ -89,6 +89,7 @@ fn loads_are_measured() {
     let text = stdout(&table);
     assert!(text.contains("without think times; 50 transactions of each thread; 3 rounds"));
     assert!(text.contains("new orders per minute (tpmC)"));
+    assert!(text.contains("memory in MB: warehouse.table ") && text.contains("stock.primary "));
 }
 
 #[test]

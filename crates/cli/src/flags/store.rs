@@ -105,6 +105,11 @@ pub struct YcsbArgs {
     #[arg(long)]
     pub costs: bool,
 
+    /// Keeps a log of each store in this folder, which must be empty or new. A transaction ends
+    /// when its record is in the log, and synced. The logs stay there
+    #[arg(long, value_name = "DIR")]
+    pub log: Option<PathBuf>,
+
     /// Runs transactions of one thread through a model of a machine, and prints how many
     /// translations and cache lines a transaction misses: haswell, abu-dhabi, i7-2630qm, i7-4770,
     /// sapphire-rapids, zen4, graviton3, host (this one)

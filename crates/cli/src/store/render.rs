@@ -216,6 +216,14 @@ fn details(text: &mut String, rows: &[Row]) {
         if let Some(tpmc) = row.tpmc {
             _ = writeln!(text, "{name}: {tpmc:.0} new orders per minute (tpmC)");
         }
+        if row.memory.len() > 2 {
+            let of = |part: &super::engine::Memory| {
+                let megabytes = figure(part.bytes.map(|bytes| bytes as f64 / 1e6), 1);
+                format!("{} {megabytes}", part.part)
+            };
+            let parts: Vec<String> = row.memory.iter().map(of).collect();
+            _ = writeln!(text, "{name}: memory in MB: {}", parts.join(", "));
+        }
         if row.scanned > 0 {
             _ = writeln!(text, "{name}: scans returned {} rows", row.scanned);
         }

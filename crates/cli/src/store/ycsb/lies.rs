@@ -174,7 +174,7 @@ fn outcome(plan: &Plan, lie: Lie) -> Result<(Sample, u64, u64), Error> {
     let made =
         move |_: &Options| Ok(Liar { map: Mutex::default(), lie, calls: Arc::clone(&index) });
     let options = StoreOptions::default();
-    let engine = Ours::<Optimistic, Liar>::new(&plan.job, &options, Box::new(made))?;
+    let engine = Ours::<Optimistic, Liar>::new(&plan.job, (&options, None), Box::new(made))?;
     assert!(engine.times_index());
     let (crew, contender) = (Crew::new(), &plan.contenders[0]);
     run::load(&engine, plan, &crew).map_err(|fault| fault.of(contender))?;

@@ -2,7 +2,7 @@
 
 use super::engine::Engine;
 use super::ours::Ours;
-use super::plan::Plan;
+use super::plan::{Logs, Plan};
 use super::recorder::Recorder;
 use super::traced::Traced;
 use crate::catalogue::select;
@@ -44,7 +44,8 @@ fn store<P: Policy, I: Scannable + Search<Form = u64>>(
     plan: &Plan,
     make: Make<I>,
 ) -> Result<Box<Ours<P, I>>, Error> {
-    Ok(Box::new(Ours::<P, I>::new(&plan.job, &contender.options(), make)?))
+    let log = plan.log.as_ref().map(Logs::next).transpose()?;
+    Ok(Box::new(Ours::<P, I>::new(&plan.job, (&contender.options(), log), make)?))
 }
 
 /// Makes the stores that are measured.

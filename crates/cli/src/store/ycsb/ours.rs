@@ -8,6 +8,7 @@ use crate::store::contenders::Make;
 use crate::store::engine::{Measured, Memory, Stop};
 use crate::store::meter::Lap;
 use crate::store::timed::Timed;
+use silvics_store::durability::Durability;
 use silvics_store::index::{FormOf, Scannable, Search};
 use silvics_store::{
     Column, Index, IndexSpec, Policy, Row, Schema, SchemaError, Store, StoreOptions, Table, Tx,
@@ -33,9 +34,24 @@ pub(super) fn refused(error: &silvics_store::Error) -> Stop {
 }
 
 impl<P: Policy, I: Search<Form = u64>> Ours<P, I> {
-    /// Makes an empty store for a job.
-    pub fn new(job: &Job, options: &StoreOptions, make: Make<I>) -> Result<Self, Error> {
-        let made = Self::try_new(job, options, make);
+    /// Makes an empty store for a job, with a log if there is a place for it.
+    pub fn new(
+        job: &Job,
+        (options, log): (&StoreOptions, Option<Durability>),
+        make: Make<I>,
+    ) -> Result<Self, Error> {
+        let made = match log {
+            None => Store::with_options(options).and_then(|store| {
+                let table = store.create_table(Self::schema(job, make))?;
+                Self::of(job, store, table)
+            }),
+            Some(log) => {
+                let schema = Self::schema(job, make);
+                let opened = Store::open(options, log, |store| store.create_table(schema));
+                let (store, table, _) = opened.map_err(|error| Error::value("--log", error))?;
+                Self::of(job, store, table)
+            }
+        };
         made.map_err(|error| match error {
             silvics_store::Error::Schema(SchemaError::TooLarge { bytes, .. }) => {
                 let most = silvics_store::ROW_BYTES;
@@ -49,11 +65,7 @@ impl<P: Policy, I: Search<Form = u64>> Ours<P, I> {
         })
     }
 
-    fn try_new(
-        job: &Job,
-        options: &StoreOptions,
-        make: Make<I>,
-    ) -> Result<Self, silvics_store::Error> {
+    fn schema(job: &Job, make: Make<I>) -> Schema {
         let mut spec = IndexSpec::primary(["key"]);
         if !job.scans() {
             spec = spec.points_only();
@@ -63,8 +75,11 @@ impl<P: Policy, I: Search<Form = u64>> Ours<P, I> {
         for field in 0..job.fields() {
             schema = schema.column(format!("field{field}"), Type::Bytes(job.field_bytes()));
         }
-        let store = Store::with_options(options)?;
-        let table = store.create_table(schema)?;
+        schema
+    }
+
+    /// The engine of a store with its table.
+    fn of(job: &Job, store: Store<P>, table: Table<P>) -> Result<Self, silvics_store::Error> {
         let fields = (0..job.fields()).map(|field| table.column(&format!("field{field}")));
         Ok(Self {
             index: table.index_over("primary")?,

@@ -9,9 +9,12 @@ use crate::flags::units::parse_count;
 use crate::flags::values::{THREADS_MAX, list, number, seconds, seed, single};
 use crate::store::contenders::{self, Contender};
 use silvics_layout::Machine;
+use silvics_store::durability::Durability;
+use silvics_sync::atomic::{AtomicUsize, Ordering};
 use silvics_workload::ycsb::{
     Origin, Properties, PropertyError, RequestDist, Study as StudyJob, Workload,
 };
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The most operations of a transaction.
@@ -52,6 +55,8 @@ pub struct Plan {
     pub costs: bool,
     /// The machine of the model, if figures of one were asked for.
     pub model: Option<Machine>,
+    /// The folder of the logs, if there are any.
+    pub log: Option<Logs>,
     pub rounds: usize,
     pub seed: u64,
     pub format: Output,
@@ -121,6 +126,7 @@ impl Plan {
             time,
             costs: args.costs,
             model: model(args)?,
+            log: args.log.as_deref().map(Logs::new).transpose()?,
             rounds,
             seed,
             format,
@@ -155,6 +161,7 @@ impl Plan {
                 ("--costs", self.costs),
                 ("--model", self.model.is_some()),
                 ("--get-many", self.get_many),
+                ("--log", self.log.is_some()),
             ];
             if let Some((flag, _)) = flags.into_iter().find(|(_, is_set)| *is_set) {
                 let problem = format!("it has no effect on `{index}`: leave one of them out");
@@ -197,6 +204,33 @@ impl Plan {
     /// Whether a run ends when the first thread has finished.
     pub fn stops_with_first(&self) -> bool {
         matches!(self.job, Job::Study(..))
+    }
+}
+
+/// The folder of the logs of all stores.
+pub struct Logs {
+    folder: PathBuf,
+    /// The number of stores so far.
+    stores: AtomicUsize,
+}
+
+impl Logs {
+    fn new(folder: &Path) -> Result<Self, Error> {
+        let files = std::fs::read_dir(folder);
+        if files.is_ok_and(|mut files| files.next().is_some()) {
+            let place = folder.display();
+            let problem = format!("{place} is not empty: name a new folder, or remove its files");
+            return Err(Error::value("--log", problem));
+        }
+        Ok(Self { folder: folder.into(), stores: AtomicUsize::new(0) })
+    }
+
+    /// The place of the log of the next store.
+    pub fn next(&self) -> Result<Durability, Error> {
+        let number = self.stores.fetch_add(1, Ordering::Relaxed); // the numbers need only differ
+        let folder = self.folder.join(number.to_string());
+        let failed = |error| Error::value("--log", format_args!("{}: {error}", folder.display()));
+        Durability::folder(&folder).map_err(failed)
     }
 }
 
