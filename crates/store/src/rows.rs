@@ -497,6 +497,12 @@ impl<R: RowLayout> RowRef<R> {
         }
     }
 
+    /// A word of a row that nobody else uses.
+    #[inline]
+    pub fn get(&self, at: usize) -> u64 {
+        self.columns()[at].load(Ordering::Relaxed)
+    }
+
     /// Stores a word of a row that nobody else uses.
     #[inline]
     pub fn set(&self, at: usize, word: u64) {

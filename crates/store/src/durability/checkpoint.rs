@@ -68,17 +68,22 @@ impl<P: Policy> Store<P> {
             |error| CheckpointError::Storage { checkpoint: number, error: Arc::new(error) };
         storage.remove_unfinished().map_err(failed)?;
         let header = image::Header { number, position, schema: log.name.clone() };
-        let file = storage.create(number).map_err(failed)?;
-        let mut writer = Writer::new(file, &header).map_err(failed)?;
-        for table in &tables {
-            self.stream(table, &mut writer).map_err(|stop| match stop {
-                Stop::Io(error) => failed(error),
-                Stop::Read(error) => CheckpointError::Read(error),
-            })?;
-        }
-        // W7: everything that the rows contain is in the log, and synced.
-        let end = log.lead().and_then(|mut lead| lead.flush()).map_err(in_log)?;
-        let (rows, bytes) = writer.finish(end).map_err(failed)?;
+        let write = || {
+            let file = storage.create(number).map_err(failed)?;
+            let mut writer = Writer::new(file, &header).map_err(failed)?;
+            for table in &tables {
+                self.stream(table, &mut writer).map_err(|stop| match stop {
+                    Stop::Io(error) => failed(error),
+                    Stop::Read(error) => CheckpointError::Read(error),
+                })?;
+            }
+            // W7: everything that the rows contain is in the log, and synced.
+            let end = log.lead().and_then(|mut lead| lead.flush()).map_err(in_log)?;
+            writer.finish(end).map_err(failed)
+        };
+        let (rows, bytes) = write().inspect_err(|_| {
+            let _ = storage.remove_unfinished(); // it would keep a full disk full
+        })?;
         let removed = remove_older(&*log.storage, &**storage, number).map_err(|error| {
             CheckpointError::Removal { checkpoint: number, error: Arc::new(error) }
         })?;

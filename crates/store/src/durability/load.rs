@@ -9,6 +9,7 @@ use crate::index::ErasedIndex;
 use crate::key::KeyRef;
 use crate::policy::Policy;
 use crate::rows::{Address, RowRef};
+use crate::schema::Place;
 use crate::store::StoreCore;
 use crate::table::TableCore;
 use silvics::{AllocError, Guard};
@@ -19,6 +20,9 @@ use std::sync::Arc;
 
 /// The changes under one pin: replaced nodes of indexes are freed between pins.
 const PINNED: u32 = 4096;
+
+/// The bytes of a word.
+const WORD: usize = size_of::<u64>();
 
 /// The rows that are placed in the other indexes at a time.
 const ROWS: usize = 1024;
@@ -47,6 +51,8 @@ pub(super) struct Loader<'a, P: Policy> {
     tables: &'a [Arc<TableCore<P>>],
     /// The rows of the tables whose primary index cannot walk over them.
     unordered: Vec<Option<HashSet<u64>>>,
+    /// The words of each table in which the primary key lies, with the bits that belong to it.
+    masks: Vec<Vec<(usize, u64)>>,
     guard: Guard,
     left: u32,
 }
@@ -58,7 +64,9 @@ impl<'a, P: Policy> Loader<'a, P> {
             (has_others && !table.indexes[0].can_scan()).then(HashSet::new)
         };
         let unordered = tables.iter().map(|table| needs_list(table)).collect();
-        Self { tables, unordered, guard: store.domain.pin(), left: PINNED }
+        let masks =
+            tables.iter().map(|table| key_masks(&table.indexes[0].core().columns)).collect();
+        Self { tables, unordered, masks, guard: store.domain.pin(), left: PINNED }
     }
 
     /// Loads rows of a checkpoint.
@@ -86,8 +94,19 @@ impl<'a, P: Policy> Loader<'a, P> {
                     self.pin();
                     // If the row is not there, a later record inserts or deletes it (W6).
                     if let Some(row) = find(table, key, &self.guard) {
-                        let is_valid = runs.each(row.words, |at, word| row.set(at, word));
-                        is_valid.then_some(()).ok_or(Fail::Wrong)?;
+                        // The row keeps the primary key under which the index has it.
+                        let mask = |at| self.masks[number].iter().find(|(of, _)| *of == at);
+                        let mut keeps_key = true;
+                        let is_valid = runs.each(row.words, |at, word| {
+                            let differs =
+                                mask(at).map_or(0, |(_, mask)| (row.get(at) ^ word) & mask);
+                            if differs == 0 {
+                                row.set(at, word);
+                            } else {
+                                keeps_key = false;
+                            }
+                        });
+                        (is_valid && keeps_key).then_some(()).ok_or(Fail::Wrong)?;
                     }
                 }
                 Change::Gone(key) => {
@@ -241,6 +260,22 @@ fn find<P: Policy>(
     let word = table.indexes[0].look(key, guard)?;
     // SAFETY: R1: the word is one of the table's index, and nobody frees its row meanwhile.
     Some(unsafe { RowRef::new(Address::of(word), table.places.words) })
+}
+
+/// The words in which columns lie, with the bits that belong to them.
+fn key_masks(columns: &[Place]) -> Vec<(usize, u64)> {
+    let mut masks: Vec<(usize, [u8; WORD])> = Vec::new();
+    let bytes = columns.iter().flat_map(|of| of.start..of.start + of.kind.width());
+    for byte in bytes {
+        let (at, within) = (byte / WORD, byte % WORD);
+        if masks.iter().all(|(of, _)| *of != at) {
+            masks.push((at, [0; WORD]));
+        }
+        for (_, mask) in masks.iter_mut().filter(|(of, _)| *of == at) {
+            mask[within] = 0xFF;
+        }
+    }
+    masks.into_iter().map(|(at, mask)| (at, u64::from_ne_bytes(mask))).collect()
 }
 
 /// A key that owns its bytes.

@@ -214,12 +214,13 @@ impl Turn {
 pub(super) struct Lead<'a> {
     log: &'a Log,
     writer: Option<Box<Writer>>,
-    was_panicking: bool,
+    /// Whether a call of the storage has begun and has not returned: then it has unwound.
+    is_writing: bool,
 }
 
 impl<'a> Lead<'a> {
     fn new(log: &'a Log, writer: Box<Writer>) -> Self {
-        Self { log, writer: Some(writer), was_panicking: std::thread::panicking() }
+        Self { log, writer: Some(writer), is_writing: false }
     }
 
     /// Writes the records of the queue as one group, and makes them durable. A failure is final.
@@ -231,12 +232,14 @@ impl<'a> Lead<'a> {
             writer.end = queue.next;
             queue.bytes = 0;
         }
+        self.is_writing = true;
         let done = append(&mut writer.file, &writer.records)
             .and_then(|()| if sync { writer.file.sync() } else { Ok(()) });
         match done {
             Ok(()) => self.log.settle(writer),
             Err(error) => self.log.fail(&error.to_string()),
         }
+        self.is_writing = false;
     }
 
     /// Writes and syncs all records, also if the options ask for no sync. Returns the position
@@ -257,7 +260,10 @@ impl<'a> Lead<'a> {
         let Some(writer) = &mut self.writer else { return Ok((0, 0)) };
         let next = writer.file.next_seqno();
         let number = writer.file.number() + 1;
-        match LogWriter::create(&*log.storage, number, next, &log.name) {
+        self.is_writing = true;
+        let created = LogWriter::create(&*log.storage, number, next, &log.name);
+        self.is_writing = false;
+        match created {
             Ok(file) => writer.file = file,
             Err(error) => {
                 let why: Arc<str> = error.to_string().into();
@@ -295,7 +301,7 @@ impl Log {
 
 impl Drop for Lead<'_> {
     fn drop(&mut self) {
-        if std::thread::panicking() && !self.was_panicking {
+        if self.is_writing {
             self.log.fail("the storage of the log has panicked");
         }
         let waiting = {

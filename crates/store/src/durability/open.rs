@@ -209,7 +209,8 @@ fn replay<P: Policy>(
     recovery.log_bytes = logs.bytes;
     (recovery.stopped, recovery.left_out) = (logs.stopped, logs.left_out);
     recovery.left_out_bytes = logs.left_out_bytes;
-    Ok((logs.next_number, next))
+    // The log at which the image begins may be gone, if nothing was written to it.
+    Ok((logs.next_number.max(from + 1), next))
 }
 
 /// The error of a file with another description of the tables.

@@ -49,6 +49,7 @@ pub unsafe trait Search: Send + Sync + Sized + 'static {
     type Form: KeyForm + ?Sized;
 
     /// Whether it is an index of lists, as [`MultiLists`]: it scans within a list alone.
+    /// A wrapper has that of its inner index.
     #[doc(hidden)]
     const LISTS: bool = false;
 

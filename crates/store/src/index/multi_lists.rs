@@ -14,8 +14,9 @@
 //!            the cell; unlock
 //! walk:      as a lookup, for the next few cells within the bounds; then visits them, and repeats
 //! ```
-//! The cells of a list are in ascending order of their primary keys. The study's lists have no
-//! order; here the order makes a list a range, so that transactions protect it as any other one.
+//! The cells of a list are in descending order of their primary keys, so that a row with the
+//! greatest one is inserted at the head, as in the study. The study's lists have no order; here the
+//! order makes a list a range, so that transactions protect it as any other one.
 //!
 //! # Invariants
 //! * L1: a word of the inner index is the address of the first cell of the list of its key, and
@@ -26,7 +27,8 @@
 //!   the end of a list for the end of the index: see `policy/locking.rs`, P2.
 //!
 //! # Complexity
-//! The length of the list, for each call; for a walk, once for each [`CHUNK`] of its entries.
+//! The number of cells with greater primary keys, for each call. A walk reads the list once for
+//! each [`CHUNK`] of its entries.
 
 use super::lists::Cells;
 use super::{FormOf, Search};
@@ -106,9 +108,9 @@ impl Next<'_> {
 /// A position in a list.
 #[derive(Clone, Copy)]
 struct Position {
-    /// The last cell with a smaller primary key, or 0.
+    /// The last cell with a greater primary key, or 0.
     before: u64,
-    /// The first cell with the primary key or a greater one, or 0.
+    /// The first cell with the primary key or a smaller one, or 0.
     at: u64,
 }
 
@@ -128,7 +130,7 @@ impl<I: Search<Form = u64>> MultiLists<I> {
         let (mut before, mut at) = (0, self.index.get(list, guard).unwrap_or(0));
         // SAFETY: L1.
         while let Some(here) = unsafe { cell(at) }
-            && here.primary < primary
+            && here.primary > primary
         {
             (before, at) = (at, here.next);
         }
@@ -146,13 +148,13 @@ impl<I: Search<Form = u64>> MultiLists<I> {
             if next.has(here.primary) {
                 to[count % CHUNK] = (here.primary, here.row);
                 count += 1;
-                if count == CHUNK && !next.descending {
+                if count == CHUNK && next.descending {
                     break;
                 }
             }
         }
         let found = count.min(CHUNK);
-        if next.descending {
+        if !next.descending {
             // The last entries that were met, the oldest of which is behind the newest.
             if count > CHUNK {
                 to.rotate_left(count % CHUNK);
@@ -173,7 +175,8 @@ impl<I: Search<Form = u64>> MultiLists<I> {
 }
 
 // SAFETY: S1 to S3: under the latch of a list, a cell has the word that was inserted for its key.
-// S4: a range is a part of one list, and the latch is held during the walk. S5: no code here calls
+// S4: a range is a part of one list, and a walk goes on behind the primary key that it has visited
+// last. S5: no code here calls
 // the store. S6: a latch is released when a call unwinds, and cells are linked after all calls of
 // the inner index that can unwind.
 unsafe impl<I: Search<Form = u64>> Search for MultiLists<I> {

@@ -4,7 +4,8 @@
 use super::disk::Disk;
 use super::power::{content, open};
 use super::support::{Model, Op, Person, World};
-use silvics_memtable::log::{LogError, LogStorage, LogWriter};
+use silvics_memtable::WriteBatch;
+use silvics_memtable::log::{LogError, LogStorage, LogWriter, read_log};
 use silvics_store::durability::{CheckpointError, Durability, OpenError, StoreFolder};
 use silvics_store::index::Points;
 use silvics_store::{Error, IndexSpec, Optimistic, Schema, Store, StoreOptions, Table, Type};
@@ -324,4 +325,36 @@ fn a_folder_has_logs_and_checkpoints() {
     let (store, ..) = open();
     store.checkpoint().unwrap();
     assert!(!unfinished.exists() && path.join("1.checkpoint").exists());
+}
+
+/// A record with a right checksum could change the primary key of a row. Then an index led to the
+/// row by a key that it does not have, also when the row was freed.
+#[test]
+fn a_record_that_changes_a_primary_key_is_refused() {
+    let schema = || Schema::new("t").column("id", Type::U64).column("n", Type::U64).primary(["id"]);
+    for (word, is_refused) in [(0_u8, true), (1, false)] {
+        let disk = Disk::default();
+        let (store, of) = table(schema(), disk.durability(true)).unwrap();
+        let id = of.column::<u64>("id").unwrap();
+        store.transact(|tx| tx.insert(&of, |row| row.set(id, 1))).unwrap();
+        drop(store);
+        let number = *disk.0.numbers().unwrap().last().unwrap();
+        let bytes = disk.0.read(number).unwrap();
+        let mut records = read_log(&bytes).unwrap();
+        let name = records.header().comparator.to_string();
+        while records.next().is_some() {}
+        let next = records.next_seqno();
+        // Table 0 with a key, the key 1, and one word that becomes 2.
+        let (mut key, mut runs) = (vec![1], vec![word, 1]);
+        key.extend(1_u64.to_le_bytes());
+        runs.extend(2_u64.to_ne_bytes());
+        let mut batch = WriteBatch::new();
+        batch.put(&key, &runs).unwrap();
+        let mut log = LogWriter::create(&disk, number + 1, next, &name).unwrap();
+        log.append_group(&[(next, &batch)]).unwrap();
+        log.sync().unwrap();
+        let opened = table(schema(), disk.durability(true));
+        let is_record = matches!(&opened, Err(OpenError::Record { .. }));
+        assert_eq!((is_record, opened.is_ok()), (is_refused, !is_refused), "word {word}");
+    }
 }
