@@ -21,14 +21,15 @@ use std::fmt;
 /// A condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Condition {
-    /// Its number in the specification; 0 for the number of rows.
+    /// Its number in the specification; 0 for the number of rows, and 13 for the stock, on which the
+    /// specification has no condition.
     pub number: u8,
     /// The statement that must hold.
     pub text: &'static str,
 }
 
 /// The conditions, in the order of their numbers.
-const CONDITIONS: [Condition; 13] = {
+const CONDITIONS: [Condition; 14] = {
     const fn condition(number: u8, text: &'static str) -> Condition {
         Condition { number, text }
     }
@@ -46,6 +47,10 @@ const CONDITIONS: [Condition; 13] = {
         condition(10, "C_BALANCE is the sum of delivered OL_AMOUNT less that of H_AMOUNT"),
         condition(11, "as many orders as were delivered, at the load or since, are not new"),
         condition(12, "C_BALANCE and C_YTD_PAYMENT sum to the delivered OL_AMOUNT"),
+        condition(
+            13,
+            "S_ORDER_CNT, S_REMOTE_CNT and S_YTD are those of order lines since the load",
+        ),
     ]
 };
 
@@ -117,6 +122,8 @@ struct OfCustomer {
 struct Sums {
     scale: Scale,
     customers: HashMap<u64, OfCustomer>,
+    /// The orders, remote orders and quantities since the load, by the key of the stock.
+    stocks: HashMap<u64, [u32; 3]>,
     /// The amounts of the history, by district.
     paid: HashMap<u64, i64>,
     /// The rows that were found, by table.
@@ -148,6 +155,7 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
         let mut sums = Sums {
             scale,
             customers: HashMap::new(),
+            stocks: HashMap::new(),
             paid: HashMap::new(),
             orders: 0,
             lines: 0,
@@ -158,6 +166,7 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
         for warehouse in 1..=scale.warehouses() {
             self.check_warehouse(warehouse, &mut sums, &mut found)?;
         }
+        self.check_stocks(&sums, &mut found)?;
         self.count_rows(&sums, &mut found);
         Ok(found.all)
     }
@@ -297,10 +306,18 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
             let is_new = of.new_orders.binary_search(&order).is_ok();
             found.compare(5, place(), (carrier == 0, is_new));
             let (mut there, mut amount, mut pending) = (0, 0, 0);
-            let numbers = (1..=LINES as u8 + 1).map(|number| keys::line(key, number));
+            let numbers = (0..=LINES as u8).map(|number| keys::line(key, number));
             self.each(&lines.rows, numbers, |_, row| {
                 let Some(row) = row else { return Ok(()) };
                 there += 1;
+                if order > sums.scale.customers() {
+                    let supplier = row.get(lines.supplier)?;
+                    let key = keys::stock(supplier, row.get(lines.item)?);
+                    let stock = sums.stocks.entry(key).or_default();
+                    stock[0] += 1;
+                    stock[1] += u32::from(keys::district(supplier, 0) != district & !0xF);
+                    stock[2] += u32::from(row.get(lines.quantity)?);
+                }
                 let is_pending = row.get(lines.delivery)? == 0;
                 pending += usize::from(is_pending);
                 if !is_pending {
@@ -344,6 +361,27 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
             Ok(())
         })?;
         Ok(delivered)
+    }
+
+    /// Compares the stock with the order lines.
+    fn check_stocks(&self, sums: &Sums, found: &mut Found) -> Result<(), Failure> {
+        let table = &self.tables.stocks;
+        for warehouse in 1..=sums.scale.warehouses() {
+            let all = (1..=sums.scale.items()).map(|item| keys::stock(warehouse, item));
+            self.each(&table.rows, all, |key, row| {
+                let place = format_args!("the stock with the key {key}");
+                let Some(row) = row else {
+                    found.note(0, format_args!("{place} is missing"));
+                    return Ok(());
+                };
+                let of_lines = sums.stocks.get(&key).copied().unwrap_or_default();
+                let counts = [table.orders, table.remotes, table.ytd];
+                let [orders, remotes, ytd] = counts.map(|column| row.get(column));
+                found.compare(13, place, ([orders?, remotes?, ytd?], of_lines));
+                Ok(())
+            })?;
+        }
+        Ok(())
     }
 
     /// Compares the rows of each table with those that were found by their keys.

@@ -12,11 +12,12 @@
 //! | `database` | the database and its load |
 //! | `transactions`, `orders` | the five transactions |
 //! | `scrambled` | an index of scrambled keys, for trees that do not balance themselves |
-//! | `conditions` | the consistency conditions 1 to 12 |
+//! | `conditions` | the consistency conditions 1 to 12, and one on the stock |
 //!
 //! # Departures from the specification
-//! 1. Screens are not drawn: a transaction returns what they would show.
-//! 2. A delivery is one transaction, and not deferred (clause 2.7.2 lets a queue have it).
+//! 1. Screens are not drawn. A transaction returns a few values of its screen, and reads only these
+//!    and those that it needs.
+//! 2. A delivery is one transaction, which runs at once. Clause 2.7.2 defers it to a queue.
 //! 3. A text is a byte string. Money is counted in cents, and rates in parts of 10 000, so that no
 //!    sum is rounded; the amount of an order is rounded down to cents.
 

@@ -6,7 +6,7 @@ use crate::tables::DISTRICT_INFO;
 use crate::transactions::{Failure, missing};
 use silvics_store::index::{Scannable, Search};
 use silvics_store::{Policy, Tx};
-use silvics_workload::tpcc::{LINES, Line, NewOrder, OrderRow};
+use silvics_workload::tpcc::{LINES, Line, NewOrder, OrderRow, UNUSED_ITEM};
 
 /// A line of an order, as it is shown to the terminal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,7 +72,11 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
         tx.get_many(&self.tables.items.rows, &keys[..lines.len()], items)?;
         let mut entered = [EnteredLine::default(); LINES];
         for (at, (line, item)) in lines.iter().zip(&*items).enumerate() {
-            let Some(item) = item else { return Err(Failure::RolledBack) };
+            let Some(item) = item else {
+                let is_unused = line.item == UNUSED_ITEM;
+                let key = u64::from(line.item);
+                return Err(if is_unused { Failure::RolledBack } else { missing("item", key) });
+            };
             let (left, is_original_stock, info) = self.take(tx, input, line)?;
             let price = item.get(self.tables.items.price)?;
             let amount = price * i64::from(line.quantity);
@@ -89,7 +93,7 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
             })?;
         }
         let sum: i64 = entered.iter().map(|line| line.amount).sum();
-        let total = sum * head.discounted / ONE * head.taxed / ONE;
+        let total = sum * head.discounted * head.taxed / (ONE * ONE);
         Ok(Entered { order: head.number, total, lines: entered, count: lines.len() })
     }
 
@@ -106,7 +110,6 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
         let row = tx.get(&tables.customers.rows, customer)?;
         let row = row.ok_or_else(|| missing("customer", customer))?;
         let discount = row.get(tables.customers.discount)?;
-        let _shown = (row.get(tables.customers.last)?, row.get(tables.customers.credit)?);
         let (table, mut number, mut tax) = (&tables.districts, 0, 0);
         let found = tx.update(&table.rows, district, |row| {
             (number, tax) = (row.get(table.next_order)?, row.get(table.tax)?);

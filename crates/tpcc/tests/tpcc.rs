@@ -6,7 +6,7 @@ use silvics_store::{Error, Locking, NoWait, Optimistic, Policy, Store, Study, Wa
 use silvics_sync::atomic::{AtomicU64, Ordering};
 use silvics_tpcc::{Condition, Database, Failure, Outcome, Session, Structures, Unit, keys};
 use silvics_workload::Share;
-use silvics_workload::tpcc::{Mix, Population, Scale, Transaction};
+use silvics_workload::tpcc::{Customer, Mix, Population, Scale, Transaction};
 use std::collections::HashSet;
 
 type Words = Scans<silvics::WordTree<u64>>;
@@ -155,6 +155,29 @@ fn lists_and_ranges_find_the_same_customers() {
     }
 }
 
+/// Of several customers with a name, the one in the middle pays.
+#[test]
+fn the_customer_in_the_middle_pays() {
+    let scale = scale(1);
+    let database = loaded::<Optimistic, Words>(scale, &words());
+    let mut terminal = scale.terminal(Mix::Half, 9, Share::ALONE);
+    let mut shared = 0;
+    for _ in 0..400 {
+        let Transaction::Payment(input) = terminal.draw() else { continue };
+        let Customer::LastName(name) = input.customer else { continue };
+        let (warehouse, district) = (input.customer_warehouse, input.customer_district);
+        let customers = Population::new(scale, SEED, NOW).customers(warehouse, district);
+        let named = customers.filter(|(customer, _)| customer.last == name);
+        let mut named: Vec<_> = named.map(|(of, _)| (of.first, of.id)).collect();
+        named.sort_unstable();
+        shared += usize::from(named.len() > 2);
+        let middle = named[named.len().div_ceil(2) - 1].1;
+        let paid = database.payment(&input, &mut Session::default(), NOW).unwrap();
+        assert_eq!(paid.customer, middle, "{named:?}");
+    }
+    assert!(shared > 20, "{shared} names of three customers or more");
+}
+
 /// An order takes the next number, and all its lines; a delivery ends it.
 #[test]
 fn an_order_is_entered_and_delivered() {
@@ -226,6 +249,7 @@ fn each_condition_notices_a_mistake() {
         ("order_line", keys::line(delivered, 1), "", 0),
         ("new_order", keys::order(district, scale.customers() - 2), "", 0),
         ("stock", keys::stock(1, 5), "", 0),
+        ("stock", keys::stock(1, 5), "ytd", 1),
     ] {
         let database = loaded::<Optimistic, Words>(scale, &words());
         damage(&database, (table, key), column, change).unwrap();

@@ -158,6 +158,8 @@ fn timed<T>(call: impl FnOnce() -> T) -> T {
 unsafe impl<I: Search> Search for Timed<I> {
     type Form = I::Form;
 
+    const LISTS: bool = I::LISTS;
+
     fn make(options: &Options) -> Result<Self, AllocError> {
         I::make(options).map(Self)
     }

@@ -140,9 +140,10 @@ impl Scale {
         self.customers * 7 / 10
     }
 
-    /// The number of last names that customers of a district have.
+    /// The number of last names that customers of a district have: a third of the customers, so that
+    /// some share one.
     fn last_names(self) -> u32 {
-        self.customers.min(LastName::COUNT)
+        (self.customers / 3).min(LastName::COUNT)
     }
 }
 

@@ -171,7 +171,8 @@ impl Population {
         district: u8,
         id: u32,
     ) -> CustomerRow {
-        let last = u16::try_from(id - 1).ok().and_then(LastName::new);
+        let in_order = id <= self.scale.last_names();
+        let last = u16::try_from(id - 1).ok().filter(|_| in_order).and_then(LastName::new);
         CustomerRow {
             warehouse,
             district,

@@ -86,6 +86,7 @@ impl Configured for Config {
                 "the consistency conditions 1 to 12 and the number of entries of each index, after \
                  the load and after each round"
             }
+            "load" => "the number of rows of all tables",
             _ => "each transaction finds all rows that it names (`tpcc check` checks more)",
         }
     }

@@ -11,8 +11,8 @@ use silvics::WordTree;
 use silvics_store::durability::{CheckpointError, Recovery};
 use silvics_store::index::{Lists, MultiLists, Named, Scannable, Scans, Search};
 use silvics_store::{Policy, Store};
-use silvics_tpcc::{Database, Failure, Scrambled, Session, Structures, Unit, Violation};
-use silvics_workload::tpcc::{Population, Scale};
+use silvics_tpcc::{Database, Failure, Outcome, Scrambled, Session, Structures, Unit, Violation};
+use silvics_workload::tpcc::{Population, Scale, Transaction};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -58,7 +58,13 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Engine for Database<P, I> {
         let mut session = Session::default();
         worker.drive(|transaction| {
             let outcome = Self::run(self, transaction, &mut session, now());
-            outcome.map(std::hint::black_box).map_err(|failure| stop(&failure))
+            let outcome = std::hint::black_box(outcome.map_err(|failure| stop(&failure))?);
+            let must_roll_back =
+                matches!(transaction, Transaction::NewOrder(order) if order.rolls_back());
+            if matches!(outcome, Outcome::RolledBack) == must_roll_back {
+                return Ok(());
+            }
+            Err(Stop::Wrong(format!("{transaction:?} has ended with {outcome:?}")))
         })
     }
 

@@ -56,7 +56,10 @@ fn load(plan: &Plan, crew: &Crew, report: &mut Report<Config>) -> Result<(), Err
         progress.doing(format!("loading {}", contender.name()));
         let (engine, _) = engine::make(contender, plan.data.as_deref())?;
         let sample = run::load(&*engine, plan, crew).map_err(|fault| fault.of(contender))?;
-        engine.checkpoint().map_err(|fault| fault.of(contender))?;
+        // Without a checkpoint, the load counts as one that has not ended.
+        if !sample.cut {
+            engine.checkpoint().map_err(|fault| fault.of(contender))?;
+        }
         Ok(sample)
     })?;
     report.add(&plan.contenders, plan.load_threads, &samples);

@@ -37,9 +37,9 @@ const LOOKS: u64 = 16;
 
 impl Worker {
     /// Calls `transact` with one transaction after the other.
-    pub fn drive<T>(
+    pub fn drive(
         mut self,
-        mut transact: impl FnMut(&Transaction) -> Result<T, Stop>,
+        mut transact: impl FnMut(&Transaction) -> Result<(), Stop>,
     ) -> Result<Lap, Stop> {
         let mut meter = Meter::new();
         loop {
@@ -52,7 +52,7 @@ impl Worker {
                 return Ok(meter.lap(Tally::default()));
             }
             let transaction = self.terminal.draw();
-            meter.one(kind(&transaction), 1, || transact(&transaction).map(|_| ()))?;
+            meter.one(kind(&transaction), 1, || transact(&transaction))?;
         }
     }
 }
@@ -84,6 +84,11 @@ pub fn load(engine: &dyn Engine, plan: &Plan, crew: &Crew) -> Result<Sample, Fau
     let laps = laps.into_iter().collect::<Result<Vec<Lap>, Stop>>().map_err(Fault::Stop)?;
     let mut sample = joined(engine, laps, &before);
     sample.records = [0, rows(&sample.memory)];
+    if sample.records[1] != sample.tally.operations {
+        let (has, wanted) = (sample.records[1], sample.tally.operations);
+        let wrong = format!("it has {has} rows after the load of {wanted}");
+        return Err(Fault::Stop(Stop::Wrong(wrong)));
+    }
     Ok(sample)
 }
 

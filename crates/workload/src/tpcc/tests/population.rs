@@ -151,7 +151,8 @@ fn last_names_are_those_of_the_specification() {
     assert_eq!(by_count[..3].iter().copied().collect::<HashSet<_>>(), expected);
 
     let few: Vec<LastName> = reduced().customers(1, 1).map(|(row, _)| row.last).collect();
-    assert_eq!(few, names[..60]);
+    assert_eq!(few[..20], names[..20]);
+    assert!(few[20..].iter().all(|name| names[..20].contains(name)));
 }
 
 #[test]
@@ -269,7 +270,7 @@ fn the_population_of_a_seed_stays() {
     assert_eq!(reduced().district(1, 1).address.zip, "277511111");
     let (customer, payment) = reduced().customers(1, 1).last().unwrap();
     assert_eq!(customer.first, "IeKA9ihlvGJt");
-    assert_eq!(payment.data, "o9ROsJmWZnwkx8YYDroKLZR");
+    assert_eq!(payment.data, "kBsbZIV0X1NtrjTQWg");
     let (order, lines, _) = reduced().orders(2, 3).last().unwrap();
     assert_eq!((order.customer, order.line_count, lines[0].amount_cents), (34, 9, 378_914));
 }
