@@ -55,7 +55,9 @@ pub enum Error {
         why: Arc<str>,
     },
     /// The log has failed before everything that the transaction has read and written was durable.
-    /// The transaction is committed in memory. Whether it is there after a recovery is unknown.
+    /// A transaction that writes is committed in memory. Whether a recovery finds it is unknown.
+    /// `transact` also returns this for an error of its closure, and for a reader, if what they
+    /// have read may be lost.
     Unacknowledged {
         /// The failure of the log.
         why: Arc<str>,

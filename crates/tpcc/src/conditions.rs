@@ -21,8 +21,8 @@ use std::fmt;
 /// A condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Condition {
-    /// Its number in the specification; 0 for the number of rows, and 13 for the stock, on which the
-    /// specification has no condition.
+    /// Its number in the specification. The specification has none for the number of rows, which is
+    /// 0 here, and for the stock, which is 13.
     pub number: u8,
     /// The statement that must hold.
     pub text: &'static str,

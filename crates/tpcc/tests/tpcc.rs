@@ -155,7 +155,7 @@ fn lists_and_ranges_find_the_same_customers() {
     }
 }
 
-/// Of several customers with a name, the one in the middle pays.
+/// The one in the middle pays, if several customers have a name.
 #[test]
 fn the_customer_in_the_middle_pays() {
     let scale = scale(1);

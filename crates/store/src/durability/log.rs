@@ -59,6 +59,9 @@ struct Turn {
     writer: Option<Box<Writer>>,
     /// The threads that wait for the writer, or for their record.
     waiting: Vec<Thread>,
+    /// The checkpoints that wait for the writer. They come before transactions: a thread that
+    /// commits all the time would take the writer again before they are awake.
+    wanted: usize,
     /// Why the log has failed.
     failure: Option<Arc<str>>,
 }
@@ -82,7 +85,7 @@ impl Log {
     ) -> Self {
         let next = file.next_seqno();
         let writer = Some(Box::new(Writer { file, records: Vec::new(), end: next }));
-        let turn = Turn { writer, waiting: Vec::new(), failure: None };
+        let turn = Turn { writer, waiting: Vec::new(), wanted: 0, failure: None };
         Self {
             storage,
             name,
@@ -149,7 +152,9 @@ impl Log {
             if let Some(why) = &turn.failure {
                 return Err(Error::Unacknowledged { why: Arc::clone(why) });
             }
-            if let Some(writer) = turn.writer.take() {
+            if turn.wanted == 0
+                && let Some(writer) = turn.writer.take()
+            {
                 drop(turn);
                 Lead::new(self, writer).write(self.sync);
             } else if !backoff.yields() {
@@ -166,15 +171,22 @@ impl Log {
 
     /// Waits for the writer, and takes it.
     pub(super) fn lead(&self) -> Result<Lead<'_>, Arc<str>> {
+        let mut has_waited = false;
         loop {
             let mut turn = self.turn.lock();
-            if let Some(why) = &turn.failure {
-                return Err(Arc::clone(why));
+            let failure = turn.failure.clone();
+            if failure.is_some() || turn.writer.is_some() {
+                turn.wanted -= usize::from(has_waited);
+            }
+            if let Some(why) = failure {
+                return Err(why);
             }
             if let Some(writer) = turn.writer.take() {
                 drop(turn);
                 return Ok(Lead::new(self, writer));
             }
+            turn.wanted += usize::from(!has_waited);
+            has_waited = true;
             turn.wait();
             drop(turn);
             park();

@@ -44,6 +44,29 @@ fn readers_of_durable_rows_do_not_wait() {
     });
 }
 
+/// A thread that commits all the time took the writer of the log again before a checkpoint that
+/// waited for it was awake.
+#[test]
+fn a_checkpoint_gets_its_turn() {
+    within("checkpoints", || {
+        let disk = Disk(Forgetful::new(), Delay::Micros(500));
+        let numbers = Numbers::<silvics_store::Optimistic>::open(disk.durability(true));
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for number in (1..).take_while(|_| !stop.load(Ordering::Relaxed)) {
+                    numbers.insert(number).unwrap();
+                }
+            });
+            for number in 0..20 {
+                let written = numbers.store.checkpoint().unwrap();
+                assert!(written.number > number);
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+    });
+}
+
 /// The log fails: the store says so, and takes no more writes.
 fn is_read_only_after<P: Policy>(fault: Fault) {
     let disk = Disk::default();

@@ -140,8 +140,8 @@ impl Scale {
         self.customers * 7 / 10
     }
 
-    /// The number of last names that customers of a district have: a third of the customers, so that
-    /// some share one.
+    /// The number of last names that customers of a district have: a third of the customers, so
+    /// that some share one.
     fn last_names(self) -> u32 {
         (self.customers / 3).min(LastName::COUNT)
     }

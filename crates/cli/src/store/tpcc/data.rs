@@ -31,7 +31,8 @@ fn holds_database(durability: &Durability, path: &Path) -> Result<bool, Error> {
 /// scale.
 pub fn open(plan: &mut Plan) -> Result<Option<Box<dyn Engine>>, Error> {
     let Some(path) = plan.data.clone() else { return Ok(None) };
-    let (place, has_database) = (path.display(), holds_database(&folder(&path)?, &path)?);
+    let place = path.display();
+    let has_database = path.exists() && holds_database(&folder(&path)?, &path)?;
     if plan.phase == Phase::Load {
         return if has_database {
             Err(refused(format_args!("{place} holds a database: remove it, or use `tpcc run`")))
@@ -50,6 +51,12 @@ pub fn open(plan: &mut Plan) -> Result<Option<Box<dyn Engine>>, Error> {
         )));
     }
     progress::note(&recovered(&recovery));
+    if !recovery.left_out.is_empty() {
+        let logs = &recovery.left_out;
+        progress::note(&format!(
+            "the medium has lost a part of the log: the logs {logs:?} behind it were left out"
+        ));
+    }
     plan.scale = scale(plan, engine.scale())?;
     Ok(Some(engine))
 }
