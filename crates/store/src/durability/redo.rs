@@ -96,6 +96,11 @@ impl<P: Policy> Inner<'_, P> {
 }
 
 impl Redo {
+    /// The words for which it keeps memory, or more: a record that was refused stays in it.
+    pub(crate) fn room(&self) -> usize {
+        (self.batch.bytes().len() + self.key.capacity() + self.value.capacity()) / WORD
+    }
+
     /// Adds the operation of a write.
     fn add<P: Policy>(&mut self, write: &Write<P>) -> Result<(), BatchError> {
         // SAFETY: T1: the store owns the table.

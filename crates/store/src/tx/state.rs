@@ -113,6 +113,7 @@ impl<P: Policy> Workspace<P> {
             self.stuck.capacity(),
             self.segment.capacity(),
             P::room(&self.log),
+            self.redo.room(),
         ];
         lists.into_iter().sum::<usize>() <= MOST_ROOM
     }
