@@ -1,13 +1,15 @@
 //! An index whose keys are scrambled.
 
-use silvics::{AllocError, Guard, Options, PoolStats};
+use silvics::{AllocError, Guard, Options};
 use silvics_store::index::{Scannable, Search};
-use std::ops::Bound;
 
 /// The index `I`, which holds each key scrambled: neighbours lie far apart, as if their order was
 /// random. Orders have ascending numbers, which turn a binary search tree that does not balance
 /// itself into a list. The index cannot scan.
 pub struct Scrambled<I>(pub I);
+
+/// The keys that are looked up at once.
+const BATCH: usize = 32;
 
 /// Another number for each number: multiplication by an odd number, and the exclusive or with the
 /// high half, can be undone.
@@ -34,8 +36,12 @@ unsafe impl<I: Search<Form = u64>> Search for Scrambled<I> {
         self.0.get(scramble(key), guard)
     }
     fn get_many(&self, keys: &[u64], words: &mut [Option<u64>], guard: &Guard) {
-        for (key, word) in keys.iter().zip(words) {
-            *word = self.get(*key, guard);
+        let mut scrambled = [0; BATCH];
+        for (keys, words) in keys.chunks(BATCH).zip(words.chunks_mut(BATCH)) {
+            for (to, key) in scrambled.iter_mut().zip(keys) {
+                *to = scramble(*key);
+            }
+            self.0.get_many(&scrambled[..keys.len()], words, guard);
         }
     }
     unsafe fn try_insert(
@@ -55,26 +61,8 @@ unsafe impl<I: Search<Form = u64>> Search for Scrambled<I> {
         // SAFETY: the caller's promise.
         unsafe { self.0.remove(scramble(key), guard) }
     }
-    fn walk(
-        &self,
-        _bounds: (Bound<u64>, Bound<u64>),
-        _descending: bool,
-        _guard: &Guard,
-        _visit: &mut dyn FnMut(u64, u64) -> bool,
-    ) {
-    }
-    fn scans(&self) -> bool {
-        false
-    }
-    fn count(&self) -> usize {
-        self.0.count()
-    }
-    fn bytes(&self) -> Option<usize> {
-        self.0.bytes()
-    }
-    fn pool_stats(&self) -> Vec<PoolStats> {
-        self.0.pool_stats()
-    }
+
+    silvics_store::pass_on!(0: count bytes pool_stats);
 }
 
 /// Whether an index scans is known when a table is made, as for [`silvics_store::index::Named`].

@@ -4,9 +4,9 @@ use crate::flags::error::Error;
 use crate::flags::place::{self, Place};
 use crate::flags::store::ContenderArgs;
 use crate::flags::values::{list, named};
-use silvics::Options;
 use silvics::structures::STRUCTURES;
-use silvics_store::index::{Lists, Named, Search};
+use silvics::{Options, WordTree};
+use silvics_store::index::{Lists, Named, Scannable, Scans, Search};
 use silvics_store::lock::{Latched, Padded, PthreadLock};
 use silvics_store::{Locking, NoWait, Optimistic, Policy, StoreOptions, Study, WaitDie};
 
@@ -256,17 +256,35 @@ impl Contender {
         StoreOptions { indexes, indexes_in_heap: in_heap, rows_in_heap }
     }
 
-    /// Calls a method of `make` with the policy.
+    /// Calls a method of `make` with the policy, and with the index if its type is known.
     pub fn with_policy<M: ByPolicy>(&self, make: M) -> Result<M::Made, Error> {
         match (self.layout, self.control) {
-            (Layout::Inline, Control::Optimistic) => make.direct::<Optimistic>(),
-            (Layout::Inline, Control::NoWait) => make.direct::<Locking<NoWait>>(),
-            (Layout::Inline, Control::WaitDie) => make.direct::<Locking<WaitDie>>(),
+            (Layout::Inline, Control::Optimistic) => self.inline::<Optimistic, M>(make),
+            (Layout::Inline, Control::NoWait) => self.inline::<Locking<NoWait>, M>(make),
+            (Layout::Inline, Control::WaitDie) => self.inline::<Locking<WaitDie>, M>(make),
             (Layout::Study, _) => make.listed::<Locking<NoWait, Study<StudyLock>>>(),
             (Layout::StudyPadded, _) => make.listed::<Locking<NoWait, Study<Padded<StudyLock>>>>(),
         }
     }
 
+    fn inline<P: Policy, M: ByPolicy>(&self, make: M) -> Result<M::Made, Error> {
+        #[cfg(feature = "peers")]
+        if self.is_peer() {
+            use super::peers::Peer;
+            let name = self.index.clone();
+            let peer: Make<Peer> = Box::new(move |options| {
+                Ok(Peer::of(&name).map_or_else(|| Peer::make(options), Ok)?)
+            });
+            return make.direct::<P, Peer>(peer);
+        }
+        if self.index == "map" && self.place.is_pooled() {
+            let map: Make<Scans<WordTree<u64>>> = Box::new(|options| Ok(Search::make(options)?));
+            return make.direct::<P, _>(map);
+        }
+        make.named::<P>(self.named())
+    }
+
+    /// The name of its structure.
     pub fn structure(&self) -> String {
         if self.index == "map" { "words".into() } else { self.index.clone() }
     }
@@ -281,8 +299,13 @@ impl Contender {
 /// Makes stores of any policy.
 pub trait ByPolicy {
     type Made;
-    /// Makes a store whose index leads to rows.
-    fn direct<P: Policy>(self) -> Result<Self::Made, Error>;
+    /// Makes a store with an index of a known type, which scans.
+    fn direct<P: Policy, I: Scannable + Search<Form = u64>>(
+        self,
+        index: Make<I>,
+    ) -> Result<Self::Made, Error>;
+    /// Makes a store with an index of the table of structures.
+    fn named<P: Policy>(self, index: Make<Named<u64>>) -> Result<Self::Made, Error>;
     /// Makes a store whose index leads to lists of rows, as the study's.
     fn listed<P: Policy>(self) -> Result<Self::Made, Error>;
 }

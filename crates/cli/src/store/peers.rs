@@ -137,11 +137,6 @@ unsafe impl Search for Peer {
             Self::BtreeMapRwLock(map) => map.read().get(&key).copied(),
         }
     }
-    fn get_many(&self, keys: &[u64], words: &mut [Option<u64>], guard: &Guard) {
-        for (key, word) in keys.iter().zip(words) {
-            *word = self.get(*key, guard);
-        }
-    }
     unsafe fn try_insert(
         &self,
         key: u64,

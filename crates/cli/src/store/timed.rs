@@ -12,7 +12,7 @@
 //! A scan's time includes that of the store's visitor, which is called for each entry: it copies
 //! the key and begins to fetch the row.
 
-use silvics::{AllocError, Guard, Options, PoolStats};
+use silvics::{AllocError, Guard, Options};
 use silvics_store::index::{FormOf, Scannable, Search};
 use std::cell::Cell;
 use std::ops::Bound;
@@ -163,9 +163,6 @@ unsafe impl<I: Search> Search for Timed<I> {
     fn make(options: &Options) -> Result<Self, AllocError> {
         I::make(options).map(Self)
     }
-    fn structure(&self) -> String {
-        self.0.structure()
-    }
     #[inline(always)]
     fn get(&self, key: FormOf<'_, Self>, guard: &Guard) -> Option<u64> {
         timed(|| self.0.get(key, guard))
@@ -205,18 +202,8 @@ unsafe impl<I: Search> Search for Timed<I> {
     ) {
         timed(|| self.0.walk(bounds, descending, guard, visit));
     }
-    fn scans(&self) -> bool {
-        self.0.scans()
-    }
-    fn count(&self) -> usize {
-        self.0.count()
-    }
-    fn bytes(&self) -> Option<usize> {
-        self.0.bytes()
-    }
-    fn pool_stats(&self) -> Vec<PoolStats> {
-        self.0.pool_stats()
-    }
+
+    silvics_store::pass_on!(0: structure scans count bytes pool_stats);
 }
 
 impl<I: Scannable> Scannable for Timed<I> {}

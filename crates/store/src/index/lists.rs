@@ -79,13 +79,16 @@ impl Cells {
         unsafe { self.source.free(cell.cast(), size_of::<C>()) };
     }
 
-    /// The bytes of the latches.
-    pub(super) fn latch_bytes(&self) -> usize {
-        size_of_val(&*self.latches)
+    /// The bytes of the index in the lists, and of their latches.
+    pub(super) fn bytes_with(&self, index: &impl Search) -> Option<usize> {
+        Some(index.bytes()? + size_of_val(&*self.latches))
     }
 
-    pub(super) fn stats(&self) -> PoolStats {
-        self.source.stats()
+    /// The memory of the index in the lists, and of the cells.
+    pub(super) fn stats_with(&self, index: &impl Search) -> Vec<PoolStats> {
+        let mut stats = index.pool_stats();
+        stats.push(self.source.stats());
+        stats
     }
 }
 
@@ -163,12 +166,6 @@ unsafe impl<I: Search> Search for Lists<I> {
         self.index.get(key, guard).map(Self::row)
     }
 
-    fn get_many(&self, keys: &[FormOf<'_, Self>], words: &mut [Option<u64>], guard: &Guard) {
-        for (key, word) in keys.iter().zip(words) {
-            *word = self.get(*key, guard);
-        }
-    }
-
     unsafe fn try_insert(
         &self,
         key: FormOf<'_, Self>,
@@ -241,13 +238,11 @@ unsafe impl<I: Search> Search for Lists<I> {
     }
 
     fn bytes(&self) -> Option<usize> {
-        Some(self.index.bytes()? + self.cells.latch_bytes())
+        self.cells.bytes_with(&self.index)
     }
 
     fn pool_stats(&self) -> Vec<PoolStats> {
-        let mut stats = self.index.pool_stats();
-        stats.push(self.cells.stats());
-        stats
+        self.cells.stats_with(&self.index)
     }
 }
 

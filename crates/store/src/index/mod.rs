@@ -62,8 +62,13 @@ pub unsafe trait Search: Send + Sync + Sized + 'static {
     /// Returns the word of `key`.
     fn get(&self, key: FormOf<'_, Self>, guard: &Guard) -> Option<u64>;
 
-    /// Looks up every key of `keys` and writes its word to the same place in `words`.
-    fn get_many(&self, keys: &[FormOf<'_, Self>], words: &mut [Option<u64>], guard: &Guard);
+    /// Looks up every key of `keys` and writes its word to the same place in `words`. Unless an
+    /// index does better, it looks them up one after the other.
+    fn get_many(&self, keys: &[FormOf<'_, Self>], words: &mut [Option<u64>], guard: &Guard) {
+        for (key, word) in keys.iter().zip(words) {
+            *word = self.get(*key, guard);
+        }
+    }
 
     /// Inserts `key` unless it is present. Returns the word of a present key.
     ///
@@ -95,17 +100,20 @@ pub unsafe trait Search: Send + Sync + Sized + 'static {
     unsafe fn remove(&self, key: FormOf<'_, Self>, guard: &Guard) -> Result<(), AllocError>;
 
     /// Visits the entries within the bounds, in ascending or descending order, until `visit`
-    /// returns false. An index that cannot scan visits nothing.
+    /// returns false. An index that cannot scan keeps this method, which visits nothing.
     fn walk(
         &self,
-        bounds: (Bound<FormOf<'_, Self>>, Bound<FormOf<'_, Self>>),
-        descending: bool,
-        guard: &Guard,
-        visit: &mut dyn FnMut(FormOf<'_, Self>, u64) -> bool,
-    );
+        _bounds: (Bound<FormOf<'_, Self>>, Bound<FormOf<'_, Self>>),
+        _descending: bool,
+        _guard: &Guard,
+        _visit: &mut dyn FnMut(FormOf<'_, Self>, u64) -> bool,
+    ) {
+    }
 
-    /// Whether it can scan.
-    fn scans(&self) -> bool;
+    /// Whether it can scan. An index that cannot keeps this method.
+    fn scans(&self) -> bool {
+        false
+    }
 
     /// The number of keys.
     fn count(&self) -> usize;
@@ -119,3 +127,92 @@ pub unsafe trait Search: Send + Sync + Sized + 'static {
 
 /// An index whose type promises scans.
 pub trait Scannable: Search {}
+
+/// Defines methods of [`Search`] for an index around another one: each is that of the index in the
+/// field.
+///
+/// ```ignore
+/// pass_on!(0: structure replace remove scans count bytes pool_stats);
+/// ```
+#[doc(hidden)]
+#[macro_export]
+macro_rules! pass_on {
+    ($field:tt: $($method:ident)+) => { $($crate::pass_on!(@ $field $method);)+ };
+    (@ $field:tt structure) => {
+        fn structure(&self) -> String {
+            self.$field.structure()
+        }
+    };
+    (@ $field:tt get) => {
+        #[inline]
+        fn get(
+            &self,
+            key: $crate::index::FormOf<'_, Self>,
+            guard: &::silvics::Guard,
+        ) -> Option<u64> {
+            self.$field.get(key, guard)
+        }
+    };
+    (@ $field:tt get_many) => {
+        fn get_many(
+            &self,
+            keys: &[$crate::index::FormOf<'_, Self>],
+            words: &mut [Option<u64>],
+            guard: &::silvics::Guard,
+        ) {
+            self.$field.get_many(keys, words, guard);
+        }
+    };
+    (@ $field:tt try_insert) => {
+        unsafe fn try_insert(
+            &self,
+            key: $crate::index::FormOf<'_, Self>,
+            word: u64,
+            guard: &::silvics::Guard,
+        ) -> Result<Option<u64>, ::silvics::AllocError> {
+            // SAFETY: the caller's promise.
+            unsafe { self.$field.try_insert(key, word, guard) }
+        }
+    };
+    (@ $field:tt replace) => {
+        unsafe fn replace(
+            &self,
+            key: $crate::index::FormOf<'_, Self>,
+            word: u64,
+            guard: &::silvics::Guard,
+        ) -> Result<(), ::silvics::AllocError> {
+            // SAFETY: the caller's promise.
+            unsafe { self.$field.replace(key, word, guard) }
+        }
+    };
+    (@ $field:tt remove) => {
+        unsafe fn remove(
+            &self,
+            key: $crate::index::FormOf<'_, Self>,
+            guard: &::silvics::Guard,
+        ) -> Result<(), ::silvics::AllocError> {
+            // SAFETY: the caller's promise.
+            unsafe { self.$field.remove(key, guard) }
+        }
+    };
+    (@ $field:tt scans) => {
+        fn scans(&self) -> bool {
+            self.$field.scans()
+        }
+    };
+    (@ $field:tt count) => {
+        fn count(&self) -> usize {
+            self.$field.count()
+        }
+    };
+    (@ $field:tt bytes) => {
+        fn bytes(&self) -> Option<usize> {
+            self.$field.bytes()
+        }
+    };
+    (@ $field:tt pool_stats) => {
+        fn pool_stats(&self) -> Vec<::silvics::PoolStats> {
+            self.$field.pool_stats()
+        }
+    };
+}

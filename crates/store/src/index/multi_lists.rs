@@ -200,12 +200,6 @@ unsafe impl<I: Search<Form = u64>> Search for MultiLists<I> {
         unsafe { cell(position.at) }.map(|found| found.row)
     }
 
-    fn get_many(&self, keys: &[FormOf<'_, Self>], words: &mut [Option<u64>], guard: &Guard) {
-        for (key, word) in keys.iter().zip(words) {
-            *word = self.get(key, guard);
-        }
-    }
-
     unsafe fn try_insert(
         &self,
         key: FormOf<'_, Self>,
@@ -328,12 +322,10 @@ unsafe impl<I: Search<Form = u64>> Search for MultiLists<I> {
     }
 
     fn bytes(&self) -> Option<usize> {
-        Some(self.index.bytes()? + self.cells.latch_bytes())
+        self.cells.bytes_with(&self.index)
     }
 
     fn pool_stats(&self) -> Vec<PoolStats> {
-        let mut stats = self.index.pool_stats();
-        stats.push(self.cells.stats());
-        stats
+        self.cells.stats_with(&self.index)
     }
 }

@@ -76,18 +76,6 @@ macro_rules! points {
 // whose heap unwinds is done, or leaves the structure as it was.
 unsafe impl<A: Algorithm<Key: KeyForm>> Search for Points<silvics::Index<A>> {
     points!();
-
-    fn walk(
-        &self,
-        _bounds: (Bound<FormOf<'_, Self>>, Bound<FormOf<'_, Self>>),
-        _descending: bool,
-        _guard: &Guard,
-        _visit: &mut dyn FnMut(FormOf<'_, Self>, u64) -> bool,
-    ) {
-    }
-    fn scans(&self) -> bool {
-        false
-    }
 }
 
 // SAFETY: as for `Points`; S4 is the guarantee of `OrderedScan`, which `Ordered` keeps.

@@ -33,32 +33,6 @@ unsafe impl Search for Pausing {
     fn make(options: &Options) -> Result<Self, AllocError> {
         Named::make(options).map(Self)
     }
-    fn structure(&self) -> String {
-        self.0.structure()
-    }
-    fn get(&self, key: u64, guard: &Guard) -> Option<u64> {
-        self.0.get(key, guard)
-    }
-    fn get_many(&self, keys: &[u64], words: &mut [Option<u64>], guard: &Guard) {
-        self.0.get_many(keys, words, guard);
-    }
-    unsafe fn try_insert(
-        &self,
-        key: u64,
-        word: u64,
-        guard: &Guard,
-    ) -> Result<Option<u64>, AllocError> {
-        // SAFETY: the caller's promise.
-        unsafe { self.0.try_insert(key, word, guard) }
-    }
-    unsafe fn replace(&self, key: u64, word: u64, guard: &Guard) -> Result<(), AllocError> {
-        // SAFETY: the caller's promise.
-        unsafe { self.0.replace(key, word, guard) }
-    }
-    unsafe fn remove(&self, key: u64, guard: &Guard) -> Result<(), AllocError> {
-        // SAFETY: the caller's promise.
-        unsafe { self.0.remove(key, guard) }
-    }
     fn walk(
         &self,
         bounds: (Bound<u64>, Bound<u64>),
@@ -72,18 +46,8 @@ unsafe impl Search for Pausing {
             call();
         }
     }
-    fn scans(&self) -> bool {
-        true
-    }
-    fn count(&self) -> usize {
-        self.0.count()
-    }
-    fn bytes(&self) -> Option<usize> {
-        self.0.bytes()
-    }
-    fn pool_stats(&self) -> Vec<PoolStats> {
-        self.0.pool_stats()
-    }
+
+    silvics_store::pass_on!(0: structure get get_many try_insert replace remove count bytes pool_stats scans);
 }
 
 impl Scannable for Pausing {}

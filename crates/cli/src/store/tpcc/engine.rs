@@ -7,9 +7,9 @@ use crate::store::contenders::{ByPolicy, Contender, Make, lists};
 use crate::store::engine::{Measured, Memory, Stop};
 use crate::store::meter::{Fault, Lap};
 use crate::store::timed::Timed;
-use silvics::WordTree;
+use silvics::Options;
 use silvics_store::durability::{CheckpointError, Recovery};
-use silvics_store::index::{Lists, MultiLists, Named, Scannable, Scans, Search};
+use silvics_store::index::{Lists, MultiLists, Named, Scannable, Search};
 use silvics_store::{Policy, Store};
 use silvics_tpcc::{Database, Failure, Outcome, Scrambled, Session, Structures, Unit, Violation};
 use silvics_workload::tpcc::{Population, Scale, Transaction};
@@ -153,7 +153,7 @@ fn points<I: Search<Form = u64>>(
         move |spec| {
             let named = Arc::clone(&named);
             spec.made_by(move |options| {
-                MultiLists::around(Timed(Scrambled(named(options)?)), options)
+                MultiLists::around(Scrambled(named(options)?), options).map(Timed)
             })
         },
     )
@@ -162,27 +162,19 @@ fn points<I: Search<Form = u64>>(
 impl ByPolicy for Maker<'_> {
     type Made = Made;
 
-    fn direct<P: Policy>(self) -> Result<Made, Error> {
-        let contender = self.contender;
-        #[cfg(feature = "peers")]
-        if contender.is_peer() {
-            use crate::store::peers::Peer;
-            let name = contender.index.clone();
-            let make: Make<Peer> = Box::new(move |options| {
-                Ok(Peer::of(&name).map_or_else(|| Peer::make(options), Ok)?)
-            });
-            return database::<P, _>(self, &ranges(make));
+    fn direct<P: Policy, I: Scannable + Search<Form = u64>>(
+        self,
+        index: Make<I>,
+    ) -> Result<Made, Error> {
+        database::<P, _>(self, &ranges(index))
+    }
+
+    fn named<P: Policy>(self, index: Make<Named<u64>>) -> Result<Made, Error> {
+        if index(&Options::default()).is_ok_and(|index| index.scans()) {
+            return database::<P, _>(self, &ranges(index));
         }
-        if contender.index == "map" && contender.place.is_pooled() {
-            let make: Make<Scans<WordTree<u64>>> = Box::new(|options| Ok(Search::make(options)?));
-            return database::<P, _>(self, &ranges(make));
-        }
-        let name = contender.structure();
-        let index = Named::<u64>::with_structure(&name, false, &silvics::Options::default());
-        if index.is_ok_and(|index| index.scans()) {
-            return database::<P, _>(self, &ranges(contender.named()));
-        }
-        database::<P, _>(self, &points(contender, contender.named()))
+        let structures = points(self.contender, index);
+        database::<P, _>(self, &structures)
     }
 
     fn listed<P: Policy>(self) -> Result<Made, Error> {

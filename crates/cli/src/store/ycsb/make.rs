@@ -8,9 +8,8 @@ use super::traced::Traced;
 use crate::catalogue::select;
 use crate::flags::error::Error;
 use crate::store::contenders::{ByPolicy, Contender, Make, lists};
-use silvics::WordTree;
 use silvics_store::Policy;
-use silvics_store::index::{Scannable, Scans, Search};
+use silvics_store::index::{Named, Scannable, Search};
 
 /// Makes the empty database.
 pub fn make(contender: &Contender, plan: &Plan) -> Result<Box<dyn Engine>, Error> {
@@ -57,22 +56,15 @@ struct Measured<'a> {
 impl ByPolicy for Measured<'_> {
     type Made = Box<dyn Engine>;
 
-    fn direct<P: Policy>(self) -> Result<Box<dyn Engine>, Error> {
-        let Self { contender, plan } = self;
-        #[cfg(feature = "peers")]
-        if contender.is_peer() {
-            use crate::store::peers::Peer;
-            let name = contender.index.clone();
-            let make: Make<Peer> = Box::new(move |options| {
-                Ok(Peer::of(&name).map_or_else(|| Peer::make(options), Ok)?)
-            });
-            return Ok(store::<P, Peer>(contender, plan, make)?);
-        }
-        if contender.index == "map" && contender.place.is_pooled() {
-            let make: Make<Scans<WordTree<u64>>> = Box::new(|options| Ok(Search::make(options)?));
-            return Ok(store::<P, _>(contender, plan, make)?);
-        }
-        Ok(store::<P, _>(contender, plan, contender.named())?)
+    fn direct<P: Policy, I: Scannable + Search<Form = u64>>(
+        self,
+        index: Make<I>,
+    ) -> Result<Box<dyn Engine>, Error> {
+        Ok(store::<P, I>(self.contender, self.plan, index)?)
+    }
+
+    fn named<P: Policy>(self, index: Make<Named<u64>>) -> Result<Box<dyn Engine>, Error> {
+        Ok(store::<P, _>(self.contender, self.plan, index)?)
     }
 
     fn listed<P: Policy>(self) -> Result<Box<dyn Engine>, Error> {
@@ -90,9 +82,15 @@ struct Recorded<'a> {
 impl ByPolicy for Recorded<'_> {
     type Made = Box<dyn Traced>;
 
-    fn direct<P: Policy>(self) -> Result<Box<dyn Traced>, Error> {
-        let Self { contender, plan } = self;
-        Ok(store::<P, _>(contender, plan, recorder(contender)?)?)
+    fn direct<P: Policy, I: Scannable + Search<Form = u64>>(
+        self,
+        _index: Make<I>,
+    ) -> Result<Box<dyn Traced>, Error> {
+        Ok(store::<P, _>(self.contender, self.plan, recorder(self.contender)?)?)
+    }
+
+    fn named<P: Policy>(self, index: Make<Named<u64>>) -> Result<Box<dyn Traced>, Error> {
+        self.direct::<P, _>(index)
     }
 
     fn listed<P: Policy>(self) -> Result<Box<dyn Traced>, Error> {

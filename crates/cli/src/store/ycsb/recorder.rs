@@ -6,7 +6,6 @@ use silvics::{AllocError, Guard, Options, PoolStats};
 use silvics_layout::record::{self, Why};
 use silvics_layout::{Field, NodeLayout};
 use silvics_store::index::{CELL_BYTES, Scannable, Search};
-use std::ops::Bound;
 
 /// An index of the catalogue. A thread that records its reads has those of lookups: see
 /// [`record::of`].
@@ -60,11 +59,6 @@ unsafe impl Search for Recorder {
         }
         word
     }
-    fn get_many(&self, keys: &[u64], words: &mut [Option<u64>], guard: &Guard) {
-        for (key, word) in keys.iter().zip(words) {
-            *word = self.get(*key, guard);
-        }
-    }
     /// Looks the key up before: an insertion does not report all of its reads.
     unsafe fn try_insert(
         &self,
@@ -82,17 +76,6 @@ unsafe impl Search for Recorder {
     }
     unsafe fn remove(&self, key: u64, _guard: &Guard) -> Result<(), AllocError> {
         self.index.remove(key).map(|_| ())
-    }
-    fn walk(
-        &self,
-        _bounds: (Bound<u64>, Bound<u64>),
-        _descending: bool,
-        _guard: &Guard,
-        _visit: &mut dyn FnMut(u64, u64) -> bool,
-    ) {
-    }
-    fn scans(&self) -> bool {
-        false
     }
     fn count(&self) -> usize {
         self.index.len()

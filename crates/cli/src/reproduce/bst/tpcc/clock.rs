@@ -12,7 +12,7 @@ use crate::reproduce::bst::placed::trees::{TREES, Tree};
 use crate::reproduce::evidence::{Evidence, Level};
 use crate::reproduce::lab::Lab;
 use silvics_tpcc::Session;
-use silvics_workload::tpcc::Scale;
+use silvics_workload::tpcc::{Scale, Transaction};
 
 /// The transactions of a thread, and those in a quick run.
 const TRANSACTIONS: usize = 8_000;
@@ -32,11 +32,13 @@ impl Clocked for Subject<'_> {
 
     /// Both places get the same transactions in a round.
     fn run(&self, round: u64) -> Result<Vec<Lap>, Failure> {
-        let terminal = |share| Ok(self.engine.terminal(share).in_round(round as usize));
-        until_first(self.crew, terminal, |mut terminal, over| {
+        let draw = |share| {
+            let mut terminal = self.engine.terminal(share).in_round(round as usize);
+            Ok(std::iter::repeat_with(|| terminal.draw()).take(self.transactions).collect())
+        };
+        until_first(self.crew, draw, |transactions: Vec<Transaction>, over| {
             let mut session = Session::default();
-            let transactions = (0..self.transactions).map(|_| terminal.draw());
-            Lap::of(transactions, over, |transaction| {
+            Lap::of(transactions.into_iter(), over, |transaction| {
                 self.engine.transact(&transaction, &mut session)
             })
         })

@@ -74,7 +74,7 @@ impl Visit for Maker {
                 |spec| {
                     spec.made_by(|options| {
                         let index = Scrambled(Placed::<A, Shared>::make(options)?);
-                        MultiLists::around(Timed(Erased::of(index)), options)
+                        MultiLists::around(Erased::of(index), options).map(Timed)
                     })
                 },
             );

@@ -4,7 +4,6 @@
 
 use silvics::{AllocError, Guard, Options, PoolStats};
 use silvics_store::index::{Scannable, Search};
-use std::ops::Bound;
 
 /// An index of numbers whose type is erased. It does not scan.
 pub struct Erased(Box<dyn Points>);
@@ -90,53 +89,8 @@ unsafe impl Search for Erased {
     fn make(_options: &Options) -> Result<Self, AllocError> {
         Err(AllocError::Address)
     }
-    fn structure(&self) -> String {
-        self.0.structure()
-    }
-    #[inline]
-    fn get(&self, key: u64, guard: &Guard) -> Option<u64> {
-        self.0.get(key, guard)
-    }
-    fn get_many(&self, keys: &[u64], words: &mut [Option<u64>], guard: &Guard) {
-        self.0.get_many(keys, words, guard);
-    }
-    unsafe fn try_insert(
-        &self,
-        key: u64,
-        word: u64,
-        guard: &Guard,
-    ) -> Result<Option<u64>, AllocError> {
-        // SAFETY: the caller's promise.
-        unsafe { self.0.try_insert(key, word, guard) }
-    }
-    unsafe fn replace(&self, key: u64, word: u64, guard: &Guard) -> Result<(), AllocError> {
-        // SAFETY: the caller's promise.
-        unsafe { self.0.replace(key, word, guard) }
-    }
-    unsafe fn remove(&self, key: u64, guard: &Guard) -> Result<(), AllocError> {
-        // SAFETY: the caller's promise.
-        unsafe { self.0.remove(key, guard) }
-    }
-    fn walk(
-        &self,
-        _bounds: (Bound<u64>, Bound<u64>),
-        _descending: bool,
-        _guard: &Guard,
-        _visit: &mut dyn FnMut(u64, u64) -> bool,
-    ) {
-    }
-    fn scans(&self) -> bool {
-        false
-    }
-    fn count(&self) -> usize {
-        self.0.count()
-    }
-    fn bytes(&self) -> Option<usize> {
-        self.0.bytes()
-    }
-    fn pool_stats(&self) -> Vec<PoolStats> {
-        self.0.pool_stats()
-    }
+
+    silvics_store::pass_on!(0: structure get get_many try_insert replace remove count bytes pool_stats);
 }
 
 /// Whether an index scans is known when a table is made, as for [`silvics_tpcc::Scrambled`].

@@ -5,7 +5,7 @@
 
 use crate::reproduce::bst::placed::heap::{Block, CELL, DESCRIPTOR, Divided, NODE};
 use crate::reproduce::bst::placed::model::OfRow;
-use silvics::{AllocError, Guard, Options, PoolStats};
+use silvics::{AllocError, Guard, Options};
 use silvics_layout::record::{self, Read};
 use silvics_store::index::{FormOf, Scannable, Search};
 use silvics_sync::atomic::{AtomicBool, Ordering};
@@ -120,18 +120,10 @@ unsafe impl<I: Search> Search for Traced<I> {
     fn make(_options: &Options) -> Result<Self, AllocError> {
         Err(AllocError::Address)
     }
-    fn structure(&self) -> String {
-        self.index.structure()
-    }
     fn get(&self, key: FormOf<'_, Self>, guard: &Guard) -> Option<u64> {
         let word = self.call(|| self.index.get(key, guard))?;
         self.found(word, false);
         Some(word)
-    }
-    fn get_many(&self, keys: &[FormOf<'_, Self>], words: &mut [Option<u64>], guard: &Guard) {
-        for (key, word) in keys.iter().zip(words) {
-            *word = self.get(*key, guard);
-        }
     }
     unsafe fn try_insert(
         &self,
@@ -188,18 +180,8 @@ unsafe impl<I: Search> Search for Traced<I> {
             self.found(word, false);
         }
     }
-    fn scans(&self) -> bool {
-        self.index.scans()
-    }
-    fn count(&self) -> usize {
-        self.index.count()
-    }
-    fn bytes(&self) -> Option<usize> {
-        self.index.bytes()
-    }
-    fn pool_stats(&self) -> Vec<PoolStats> {
-        self.index.pool_stats()
-    }
+
+    silvics_store::pass_on!(index: structure scans count bytes pool_stats);
 }
 
 impl<I: Scannable> Scannable for Traced<I> {}
