@@ -165,7 +165,8 @@ impl Field for str {
 
     #[inline]
     fn read(field: &[u8]) -> &str {
-        // A text column is only written below, so the bytes are always UTF-8.
+        // A text column is only written below, or read from a log with a right checksum, so the
+        // bytes are UTF-8. Other bytes count as no text.
         std::str::from_utf8(<[u8] as Field>::read(field)).unwrap_or_default()
     }
 

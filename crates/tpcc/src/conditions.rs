@@ -7,7 +7,8 @@
 //! scan. The rows of each table are counted: a row that has none of these keys is a violation, too.
 //!
 //! # Complexity
-//! One lookup for each key; memory for each customer of the database, and some more.
+//! One lookup for each key; memory for each customer, and for each stock of an item that was
+//! ordered.
 
 use crate::database::Database;
 use crate::keys;

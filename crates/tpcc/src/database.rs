@@ -20,6 +20,17 @@ pub struct Database<P: Policy, I> {
     history: AtomicU64,
 }
 
+/// Sets the columns of an address.
+macro_rules! set_address {
+    ($row:ident, $table:ident, $address:expr) => {
+        $row.set($table.street_1, $address.street_1.as_bytes())?;
+        $row.set($table.street_2, $address.street_2.as_bytes())?;
+        $row.set($table.city, $address.city.as_bytes())?;
+        $row.set($table.state, $address.state.as_bytes())?;
+        $row.set($table.zip, $address.zip.as_bytes())?;
+    };
+}
+
 /// The numbers of the history that a session takes at a time.
 const NUMBERS: u64 = 1024;
 
@@ -180,11 +191,7 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
             tx.insert(&table.table, |row| {
                 row.set(table.key, u64::from(of.id))?;
                 row.set(table.name, of.name.as_bytes())?;
-                row.set(table.street_1, of.address.street_1.as_bytes())?;
-                row.set(table.street_2, of.address.street_2.as_bytes())?;
-                row.set(table.city, of.address.city.as_bytes())?;
-                row.set(table.state, of.address.state.as_bytes())?;
-                row.set(table.zip, of.address.zip.as_bytes())?;
+                set_address!(row, table, of.address);
                 row.set(table.tax, of.tax)?;
                 row.set(table.ytd, of.ytd_cents)
             })
@@ -201,11 +208,7 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
             tx.insert(&table.table, |row| {
                 row.set(table.key, keys::district(warehouse, district))?;
                 row.set(table.name, of.name.as_bytes())?;
-                row.set(table.street_1, of.address.street_1.as_bytes())?;
-                row.set(table.street_2, of.address.street_2.as_bytes())?;
-                row.set(table.city, of.address.city.as_bytes())?;
-                row.set(table.state, of.address.state.as_bytes())?;
-                row.set(table.zip, of.address.zip.as_bytes())?;
+                set_address!(row, table, of.address);
                 row.set(table.tax, of.tax)?;
                 row.set(table.ytd, of.ytd_cents)?;
                 row.set(table.next_order, of.next_order)
@@ -266,11 +269,7 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
             row.set(table.first, of.first.as_bytes())?;
             row.set(table.middle, of.middle.as_bytes())?;
             row.set(table.last, of.last.to_string().as_bytes())?;
-            row.set(table.street_1, of.address.street_1.as_bytes())?;
-            row.set(table.street_2, of.address.street_2.as_bytes())?;
-            row.set(table.city, of.address.city.as_bytes())?;
-            row.set(table.state, of.address.state.as_bytes())?;
-            row.set(table.zip, of.address.zip.as_bytes())?;
+            set_address!(row, table, of.address);
             row.set(table.phone, of.phone.as_bytes())?;
             row.set(table.since, of.since)?;
             row.set(table.credit, if of.credit_is_good { b"GC" } else { b"BC" })?;

@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// A function that makes an index.
 type Make<I> = Arc<dyn Fn(&Options) -> Result<I, Error> + Send + Sync>;
 
-/// A function that gives an index with several rows for a key its structure.
+/// A function that chooses the structure of an index in which several rows have one key.
 type Lists = Arc<dyn Fn(IndexSpec) -> IndexSpec + Send + Sync>;
 
 /// The structures of the indexes.
@@ -39,8 +39,8 @@ impl<I: Search<Form = u64>> Structures<I> {
         Self { make: Arc::new(make), lists: None }
     }
 
-    /// Indexes that need not scan: only new orders and payments can run on them. `lists` gives an
-    /// index with several rows for a key its structure, such as
+    /// Indexes that need not scan: only new orders and payments can run on them. `lists` chooses
+    /// the structure of an index in which several rows have one key, such as
     /// [`MultiLists`](silvics_store::index::MultiLists).
     pub fn points(
         make: impl Fn(&Options) -> Result<I, Error> + Send + Sync + 'static,

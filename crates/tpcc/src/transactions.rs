@@ -53,8 +53,8 @@ impl fmt::Display for Failure {
             ),
             Self::OrdersExhausted { district } => write!(
                 f,
-                "the district with the key {district} has {} orders, and a key has room for no \
-                 more: load the database again",
+                "the district with the key {district} has used all numbers of orders below {}: \
+                 load the database again",
                 keys::ORDERS_MAX
             ),
             Self::NoScans => f.write_str(

@@ -48,7 +48,8 @@ impl<P: Policy> Store<P> {
     /// checkpoints that it replaces. A second call waits for the first one.
     ///
     /// The rows are read by small transactions. If they conflict with other transactions, they run
-    /// again; under the locking policies, the others may be aborted, too.
+    /// again; under the locking policies, the others may be aborted, too. Do not call it while this
+    /// thread has a transaction that writes or has asked for a row to write: it may never return.
     ///
     /// Do not call this inside of a transaction: if that one has written a row, the call never
     /// returns.

@@ -6,7 +6,8 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-/// Why a durable store was not opened. The files are as they were, and the message says what to do.
+/// Why a durable store was not opened. The files have the same content as before, except that a new
+/// log may be there, without records. The message says what to do.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -173,7 +174,7 @@ impl From<LogError> for OpenError {
 pub enum CheckpointError {
     /// The store has no log: it was not made by [`Store::open`](crate::Store::open).
     NotDurable,
-    /// The primary index of a table cannot be scanned.
+    /// The structure of a table's primary index cannot scan.
     PointsOnly {
         /// The table.
         table: String,
@@ -210,8 +211,8 @@ impl fmt::Display for CheckpointError {
             ),
             Self::PointsOnly { table } => write!(
                 f,
-                "the table `{table}` has a primary index without scans, so no checkpoint can read \
-                 it: declare the index with scans"
+                "the table `{table}` has a primary index whose structure cannot scan, so no \
+                 checkpoint can read it: choose another structure"
             ),
             Self::Log { why } => write!(
                 f,

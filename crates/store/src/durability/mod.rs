@@ -44,15 +44,13 @@
 //!    has one order.
 //! 2. No thread waits in the background. The waiting transactions elect the one that writes, so a
 //!    store that is idle costs nothing. A deferred transaction is written by a later one.
-//! 3. A checkpoint does not count the transactions that have a place in the log and are not
-//!    published yet: W4.
 //!
 //! # Invariants
 //! * **W1**: A record gets its place while its transaction holds all of its write locks, after the
 //!   last step that can fail, and before a row is changed or published.
-//! * **W2**: A record has at most one operation for a primary key, or a deletion with an insertion
-//!   behind it. The rows that a transaction writes are different rows. Two of them have one primary
-//!   key only if one takes it over from another one, which was deleted before.
+//! * **W2**: A record has at most one operation for a primary key. The rows that a transaction
+//!   writes are different rows. Two of them have one primary key only if one takes it over from a
+//!   row that this transaction has made and deleted, which has no operation.
 //! * **W3**: A result is acknowledged when everything that it depends on is durable. A writer waits
 //!   for its own record, and what it has read has an earlier place. A reader has loaded a position
 //!   after it has read: a row or an absence that it has read was published after the record of its
@@ -61,8 +59,8 @@
 //! * **W4**: A transaction of the checkpoint sees all transactions whose record is in a log before
 //!   L. Such a transaction got its place before the checkpoint took the queue. From before that
 //!   moment until it is published, its rows are locked and its entries are in the indexes; so a
-//!   transaction that begins afterwards finds its results, or conflicts with it and runs again. Its
-//!   mutual order is that of the queue's mutex.
+//!   transaction that begins afterwards finds its results, or conflicts with it and runs again. The
+//!   queue's mutex decides which of the two came first: the append, or the checkpoint.
 //! * **W5**: A failure is final (R2). The store becomes read-only. Records that were in the queue
 //!   are never written, so no record follows a hole.
 //! * **W6**: After the replay, each row is as the last record left it. Look at the records of one
@@ -95,15 +93,16 @@
 //! # Memory ordering
 //! | word | site | ordering | pairs with | why |
 //! |---|---|---|---|---|
-//! | `unsettled` | store in `append`, under the mutex | Release | `seen` | a reader that sees a row of the record sees this position or a later one |
-//! | `unsettled` | `seen`, behind a fence | Acquire | the publication of rows, and the index's own Release of a removal | what was read has a place before the position |
-//! | `unsettled` | exchange for 0 in `settle` | Release / Relaxed | `seen` | it succeeds only if no record follows the group, and then all are durable |
+//! | `unsettled` | store in `append` | Release | `seen` | who sees a row of the record sees its position |
+//! | `unsettled` | `seen`, behind a fence | Acquire | publications, removals from indexes | what was read is before it |
+//! | `unsettled` | exchange for 0 in `settle` | Release / Relaxed | `seen` | no record follows the group |
+//! | `is_long` | all | Relaxed | – | a hint; the mutex of the queue orders its stores |
 //! | `durable` | store in `settle` | Release | `is_durable` | the group was written before |
 //!
 //! # Progress
-//! An append takes two short mutexes' sections at most; threads that wait sleep, after some spins.
-//! A leader writes one group and gives the writer back, so a thread waits for at most two groups:
-//! the one under way, and its own.
+//! An append takes one mutex for a short time. Threads that wait sleep, after some spins. A leader
+//! writes one group and gives the writer back, so a thread waits for at most two groups, the one
+//! under way and its own, and for checkpoints, which take the writer before transactions.
 //!
 //! # Checked by
 //! `tests/durability.rs`: a loss of power after each number of calls of the storage, beside a
@@ -151,7 +150,7 @@ pub struct Durability {
     /// Whether a transaction is acknowledged only after its record is synced. Without it, the
     /// record is written, and the system may keep it in memory: a crash of the process loses
     /// nothing that was acknowledged, and a power failure may lose the transactions of the last
-    /// seconds. It loses none that is followed by one that it keeps.
+    /// seconds. It keeps a prefix of them.
     pub sync: bool,
 }
 
@@ -187,7 +186,8 @@ pub(crate) struct Position(pub(crate) u64);
 ///
 /// A thread can run many such transactions and then wait once: tickets of one thread are durable
 /// in their order. Something must wait at last, because there is no thread in the background: the
-/// record is written by the next transaction, `wait` or checkpoint, or when the store is dropped.
+/// record is written by the next transaction, `wait` or checkpoint. When the store is dropped, it
+/// writes the record unless the thread unwinds, and nobody hears of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket {
     store: u64,

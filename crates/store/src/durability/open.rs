@@ -55,7 +55,7 @@ impl<P: Policy> Store<P> {
     ///
     /// `create` must create the same tables in the same order each time, and insert no rows. Only
     /// indexes other than the primary ones may be added or removed. Afterwards the tables are
-    /// fixed. If the call fails, the files are as they were.
+    /// fixed. If the call fails, the files have the same content as before: see [`OpenError`].
     ///
     /// ```
     /// use silvics_store::durability::Durability;

@@ -16,8 +16,7 @@
 //! A varint has seven bits in each byte, the lowest first; the top bit says that another byte
 //! follows.
 //!
-//! A record has at most one operation for each primary key, except a deletion with an insertion
-//! behind it (W2).
+//! A record has at most one operation for each primary key (W2).
 
 use crate::canary::{self, Canary};
 use crate::durability::Position;

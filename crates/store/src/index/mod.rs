@@ -131,7 +131,7 @@ pub trait Scannable: Search {}
 /// Defines methods of [`Search`] for an index around another one: each is that of the index in the
 /// field.
 ///
-/// ```ignore
+/// ```text
 /// pass_on!(0: structure replace remove scans count bytes pool_stats);
 /// ```
 #[doc(hidden)]

@@ -146,6 +146,50 @@ fn a_checkpoint_without_its_log_is_refused() {
     );
 }
 
+/// A checkpoint that needs more of the log than is there: rows of a transaction are in it whose
+/// record is lost.
+#[test]
+fn a_checkpoint_whose_log_is_cut_is_refused() {
+    let (disk, _) = small();
+    let mut bytes = disk.checkpoint(2);
+    let number = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().unwrap());
+    let header = 32 + number(28) as usize;
+    let (seed, trailer) = (number(header), bytes.len() - 28);
+    let end = u64::from_le_bytes(*bytes[trailer + 20..].first_chunk().unwrap());
+    for (end, is_refused) in [(end, false), (1000, true)] {
+        bytes[trailer + 20..].copy_from_slice(&end.to_le_bytes());
+        let crc = crc32c::crc32c_append(seed, &bytes[trailer..trailer + 16]);
+        let crc = crc32c::crc32c_append(crc, &bytes[trailer + 20..]);
+        bytes[trailer + 16..trailer + 20].copy_from_slice(&crc.to_le_bytes());
+        disk.overwrite_checkpoint(2, bytes.clone());
+        match opened(&disk) {
+            Ok(_) => assert!(!is_refused),
+            Err(OpenError::Missing { checkpoint: Some(2), wanted: 1000, .. }) => {
+                assert!(is_refused);
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// The log of a checkpoint without records may be lost. The next log began with the number 1, so
+/// that a later recovery did not read it.
+#[test]
+fn a_new_log_follows_the_checkpoint() {
+    let disk = Disk::default();
+    let schema = || Schema::new("t").column("id", Type::U64).primary(["id"]);
+    let (store, _) = table(schema(), disk.durability(true)).unwrap();
+    assert_eq!(store.checkpoint().unwrap().number, 2);
+    drop(store);
+    disk.0.remove(2).unwrap();
+    let (store, of) = table(schema(), disk.durability(true)).unwrap();
+    let id = of.column::<u64>("id").unwrap();
+    store.transact(|tx| tx.insert(&of, |row| row.set(id, 1))).unwrap();
+    drop(store);
+    let (_, of) = table(schema(), disk.durability(true)).unwrap();
+    assert_eq!(of.len(), 1);
+}
+
 fn table(schema: Schema, durability: Durability) -> Result<(Store, Table), OpenError> {
     let options = StoreOptions::default();
     let (store, table, _) = Store::open(&options, durability, |store| store.create_table(schema))?;

@@ -44,27 +44,47 @@ fn readers_of_durable_rows_do_not_wait() {
     });
 }
 
-/// A thread that commits all the time took the writer of the log again before a checkpoint that
-/// waited for it was awake.
+/// A storage panicked under a thread that was panicking already. The writer went on with the group,
+/// and the next sync acknowledged it.
 #[test]
-fn a_checkpoint_gets_its_turn() {
-    within("checkpoints", || {
-        let disk = Disk(Forgetful::new(), Delay::Micros(500));
+fn a_storage_that_panics_during_a_panic_is_final() {
+    struct Inserts<'a>(&'a Numbers<silvics_store::Optimistic>);
+    impl Drop for Inserts<'_> {
+        fn drop(&mut self) {
+            let inserted = std::panic::catch_unwind(AssertUnwindSafe(|| self.0.insert(2)));
+            assert!(inserted.is_err(), "the sync panics");
+        }
+    }
+    let panics = Arc::new(AtomicBool::new(false));
+    let disk = Disk(Forgetful::new(), Delay::Panic(Arc::clone(&panics)));
+    let numbers = Numbers::open(disk.durability(true));
+    numbers.insert(1).unwrap();
+    panics.store(true, Ordering::Relaxed);
+    let unwound = std::panic::catch_unwind(AssertUnwindSafe(|| {
+        let _inserts = Inserts(&numbers);
+        panic!("planted, too");
+    }));
+    assert!(unwound.is_err());
+    panics.store(false, Ordering::Relaxed);
+    let refused = numbers.insert(3);
+    assert!(matches!(refused, Err(Error::ReadOnly { .. })), "{refused:?}");
+}
+
+/// A checkpoint that could not be written stayed on the full disk.
+#[test]
+fn a_failed_checkpoint_leaves_no_file() {
+    let mut failed = 0;
+    for after in 0..12 {
+        let disk = Disk::default();
         let numbers = Numbers::<silvics_store::Optimistic>::open(disk.durability(true));
-        let stop = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                for number in (1..).take_while(|_| !stop.load(Ordering::Relaxed)) {
-                    numbers.insert(number).unwrap();
-                }
-            });
-            for number in 0..20 {
-                let written = numbers.store.checkpoint().unwrap();
-                assert!(written.number > number);
-            }
-            stop.store(true, Ordering::Relaxed);
-        });
-    });
+        numbers.insert(1).unwrap();
+        disk.0.inject(Fault::once(Action::Append, after));
+        let written = numbers.store.checkpoint();
+        let unfinished = disk.content().into_iter().filter(|(number, _)| number >> 62 == 1);
+        assert_eq!(unfinished.count(), 0, "append {after}: {written:?}");
+        failed += u32::from(matches!(written, Err(CheckpointError::Storage { .. })));
+    }
+    assert!(failed >= 3, "{failed}: its header, its rows and its trailer");
 }
 
 /// The log fails: the store says so, and takes no more writes.
