@@ -83,13 +83,19 @@ fn loads_are_measured() {
     let rows = count(&row["records"][1]);
     assert!((5 * 1200..=15 * 1200).contains(&(rows - without_lines)), "{rows}");
     assert_eq!(count(&row["operations"]), 2 * rows, "in two rounds");
+    // A transaction of two rounds has 100 rows, or 100 orders with their lines. None is timed.
+    assert!((rows / 500..rows / 10).contains(&count(&row["transactions"])), "{row}");
+    assert!(row["index_us"].is_null() && row["latency_us"]["sampled"] == 0, "{row}");
     let csv = run(&["store", "tpcc", "run", "--reduced", "--seconds", "0.1", "--format", "csv"]);
     assert!(stdout(&csv).lines().next().unwrap().ends_with(",tpmc"));
     let table = run(&["store", "tpcc", "run", "--reduced", "--transactions", "50"]);
     let text = stdout(&table);
     assert!(text.contains("without think times; 50 transactions of each thread; 3 rounds"));
     assert!(text.contains("new orders per minute (tpmC)"));
-    assert!(text.contains("memory in MB: warehouse.table ") && text.contains("stock.primary "));
+    assert!(
+        text.contains("memory at the end in MB: warehouse.table ")
+            && text.contains("stock.primary ")
+    );
 }
 
 #[test]

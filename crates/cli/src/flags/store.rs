@@ -135,7 +135,8 @@ pub enum TpccVerb {
     Load(Box<TpccArgs>),
     /// Loads the tables, and measures the transactions
     Run(Box<TpccArgs>),
-    /// Does the same, and checks the consistency conditions after the load and after each round
+    /// Loads the tables, measures the transactions, and checks the consistency conditions after the
+    /// load and after each round
     Check(Box<TpccArgs>),
 }
 

@@ -12,7 +12,7 @@ pub enum Stop {
     Refused(String),
 }
 
-/// The facts that an engine tells about itself.
+/// The facts about an engine that a report needs.
 pub trait Measured: Send + Sync {
     /// The memory of each part.
     fn memory(&self) -> Vec<Memory>;

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `ycsb`, `tpcc` | the benchmarks |
 //! | `contenders` | the databases to be measured |
-//! | `engine` | the facts that a database tells about itself |
+//! | `engine` | the facts about a database that a report needs |
 //! | `timed`, `peers` | an index that measures its own time; maps of other crates as indexes |
 //! | `meter` | counts and times of transactions |
 //! | `report`, `render` | the result, as data and as text |

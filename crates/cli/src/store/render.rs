@@ -32,6 +32,9 @@ impl<C: Configured> Report<C> {
             _ = write!(text, "\n{threads} thread{}\n{table}\n", plural(threads));
             details(&mut text, rows);
         }
+        for row in self.results.chunk_by(|a, b| a.threads == b.threads).next_back().unwrap_or(&[]) {
+            memory(&mut text, row);
+        }
         let first = self.results.chunk_by(|a, b| a.threads == b.threads).next();
         if let Some(table) = first.and_then(models)
             && let Some(model) = self.models.first()
@@ -182,6 +185,18 @@ fn best(best: &[Best], unit: &'static str) -> comfy_table::Table {
     table
 }
 
+/// The memory of each table and index, if there are several tables.
+fn memory(text: &mut String, row: &Row) {
+    let of = |part: &super::engine::Memory| {
+        format!("{} {}", part.part, figure(part.bytes.map(|bytes| bytes as f64 / 1e6), 1))
+    };
+    let parts: Vec<String> = row.memory.iter().map(of).collect();
+    if parts.len() > 2 {
+        let (index, policy) = (&row.index, row.policy);
+        _ = writeln!(text, "{index} {policy}: memory at the end in MB: {}", parts.join(", "));
+    }
+}
+
 /// The bytes of all tables, or of all indexes, if they are known.
 fn bytes(row: &Row, indexes: bool) -> Option<u64> {
     let mut parts = row.memory.iter().filter(|part| part.is_index == indexes).peekable();
@@ -215,14 +230,6 @@ fn details(text: &mut String, rows: &[Row]) {
         }
         if let Some(tpmc) = row.tpmc {
             _ = writeln!(text, "{name}: {tpmc:.0} new orders per minute (tpmC)");
-        }
-        if row.memory.len() > 2 {
-            let of = |part: &super::engine::Memory| {
-                let megabytes = figure(part.bytes.map(|bytes| bytes as f64 / 1e6), 1);
-                format!("{} {megabytes}", part.part)
-            };
-            let parts: Vec<String> = row.memory.iter().map(of).collect();
-            _ = writeln!(text, "{name}: memory in MB: {}", parts.join(", "));
         }
         if row.scanned > 0 {
             _ = writeln!(text, "{name}: scans returned {} rows", row.scanned);

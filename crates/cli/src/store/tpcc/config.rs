@@ -83,8 +83,8 @@ impl Configured for Config {
     fn checked(&self) -> &'static str {
         match self.common.phase {
             "check" => {
-                "the consistency conditions 1 to 12 and the number of entries of each index, after \
-                 the load and after each round"
+                "the consistency conditions 1 to 12, the counts of the stock, and the number of \
+                 entries of each index, after the load and after each round"
             }
             "load" => "the number of rows of all tables",
             _ => "each transaction finds all rows that it names (`tpcc check` checks more)",

@@ -32,6 +32,9 @@ pub trait Engine: Measured {
     /// The numbers of warehouses, items, and customers of a district.
     fn scale(&self) -> (u32, u32, u32);
 
+    /// The transactions that were committed so far.
+    fn commits(&self) -> u64;
+
     /// Writes a checkpoint, if the database is kept.
     fn checkpoint(&self) -> Result<(), Fault>;
 }
@@ -74,6 +77,10 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Engine for Database<P, I> {
 
     fn scale(&self) -> (u32, u32, u32) {
         Self::scale(self)
+    }
+
+    fn commits(&self) -> u64 {
+        self.store().stats().commits
     }
 
     fn checkpoint(&self) -> Result<(), Fault> {

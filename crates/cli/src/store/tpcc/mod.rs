@@ -40,7 +40,7 @@ pub fn tpcc(verb: &TpccVerb) -> Result<bool, Error> {
     };
     report.compare_best();
     report.interrupted = interrupt::pending();
-    // The results before a failure are printed, too.
+    // The results of earlier numbers of threads are printed, too, if a later one fails.
     if measured.is_ok() || !report.results.is_empty() {
         report.print(plan.format)?;
     }
@@ -127,5 +127,82 @@ fn check(
     match violations.first() {
         None => Ok(()),
         Some(first) => Err(Error::Wrong { index: contender.name(), what: first.to_string() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flags::store::TpccArgs;
+    use crate::store::engine::{Measured, Memory, Stop};
+    use crate::store::meter::{Fault, Lap};
+    use clap::Parser;
+    use run::Worker;
+    use silvics_sync::atomic::{AtomicU64, Ordering};
+    use silvics_tpcc::{Condition, Unit, Violation};
+    use silvics_workload::tpcc::{Population, Scale};
+
+    /// A command line.
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: TpccArgs,
+    }
+
+    /// A database that does nothing, and is wrong from one of its checks on.
+    struct Wrong {
+        from: u64,
+        checks: AtomicU64,
+    }
+
+    impl Measured for Wrong {
+        fn memory(&self) -> Vec<Memory> {
+            Vec::new()
+        }
+    }
+
+    impl Engine for Wrong {
+        fn load(&self, _: &Population, _: &Unit) -> Result<u64, Stop> {
+            Ok(0)
+        }
+        fn run(&self, worker: Worker) -> Result<Lap, Stop> {
+            worker.drive(|_| Ok(()))
+        }
+        fn violations(&self, _: Scale) -> Result<Vec<Violation>, Fault> {
+            let is_wrong = self.checks.fetch_add(1, Ordering::Relaxed) >= self.from;
+            let violation =
+                || Violation { condition: Condition::all()[1], found: "planted".into() };
+            Ok(if is_wrong { vec![violation()] } else { Vec::new() })
+        }
+        fn scale(&self) -> (u32, u32, u32) {
+            (1, 1000, 60)
+        }
+        fn commits(&self) -> u64 {
+            0
+        }
+        fn checkpoint(&self) -> Result<(), Fault> {
+            Ok(())
+        }
+    }
+
+    /// The conditions are checked after the load, and after each of two rounds.
+    #[test]
+    fn a_violation_ends_the_check() {
+        let line = "tpcc --reduced --warehouses 1 --threads 1 --transactions 20 --rounds 2";
+        let args = || Box::new(Line::parse_from(line.split(' ')).args);
+        let crew = Crew::new();
+        let checked = |verb, from| {
+            let plan = Plan::new(&verb, 1).unwrap();
+            let mut report = Report::new(Config::of(&plan), Machine::this(1));
+            let wrong = Wrong { from, checks: AtomicU64::new(0) };
+            run(&plan, Some(Box::new(wrong)), &crew, &mut report)
+        };
+        for from in 0..3 {
+            let refused = checked(TpccVerb::Check(args()), from);
+            let Err(Error::Wrong { what, .. }) = refused else { panic!("check {from} is missing") };
+            assert!(what.contains("planted"), "{what}");
+        }
+        assert!(checked(TpccVerb::Check(args()), 3).is_ok());
+        assert!(checked(TpccVerb::Run(args()), 0).is_ok(), "it only checks where asked");
     }
 }

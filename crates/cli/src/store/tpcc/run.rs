@@ -62,7 +62,7 @@ pub fn load(engine: &dyn Engine, plan: &Plan, crew: &Crew) -> Result<Sample, Fau
     let population = Population::new(plan.scale, plan.seed, now());
     let (units, next) = (Unit::all(plan.scale), AtomicUsize::new(0));
     let barrier = Barrier::new(plan.load_threads);
-    let before = engine.aborts();
+    let (before, commits) = (engine.aborts(), engine.commits());
     let work = |_: Share| {
         barrier.wait();
         let mut meter = Meter::new();
@@ -84,6 +84,9 @@ pub fn load(engine: &dyn Engine, plan: &Plan, crew: &Crew) -> Result<Sample, Fau
     let laps = laps.into_iter().collect::<Result<Vec<Lap>, Stop>>().map_err(Fault::Stop)?;
     let mut sample = joined(engine, laps, &before);
     sample.records = [0, rows(&sample.memory)];
+    // A part has many transactions, whose times are not taken.
+    sample.tally.transactions = engine.commits() - commits;
+    (sample.index_seconds, sample.kinds) = (None, Vec::new());
     if sample.records[1] != sample.tally.operations {
         let (has, wanted) = (sample.records[1], sample.tally.operations);
         let wrong = format!("it has {has} rows after the load of {wanted}");

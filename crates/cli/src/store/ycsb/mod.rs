@@ -66,7 +66,7 @@ pub fn ycsb(verb: &YcsbVerb) -> Result<bool, Error> {
         if plan.loads { load(&plan, &crew, &mut report) } else { run(&plan, &crew, &mut report) };
     report.compare_best();
     report.interrupted = interrupt::pending();
-    // The results before a failure are printed, too.
+    // The results of earlier numbers of threads are printed, too, if a later one fails.
     if measured.is_ok() || !report.results.is_empty() {
         plan.format.print(&report)?;
     }

@@ -325,6 +325,18 @@ mod tests {
         [parts, seen.len() - parts]
     }
 
+    /// Rows that the measured runs do not insert would make the table larger.
+    #[test]
+    fn a_workload_that_inserts_runs_no_longer_than_asked_for() {
+        for (share, transactions) in [("1", 1000), ("0", 3000)] {
+            let shares = format!("-p readproportion=0 -p insertproportion={share}");
+            let update = if share == "0" { "1" } else { "0" };
+            let flags = format!("--model haswell {shares} -p updateproportion={update}");
+            let modelled = &modelled(&lies::plan(&flags), 3000)[0];
+            assert_eq!(modelled.transactions, transactions, "of 2000 operations");
+        }
+    }
+
     /// Each structure that can be an index records its reads, those of insertions included.
     #[test]
     fn each_index_is_recorded() {
