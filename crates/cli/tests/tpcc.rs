@@ -31,6 +31,7 @@ fn the_standard_mix_keeps_the_conditions() {
     assert_eq!((&config["benchmark"], &config["phase"]), (&"tpcc".into(), &"check".into()));
     assert_eq!((count(&config["warehouses"]), count(&config["customers"])), (2, 60));
     assert_eq!(rows(&report).len(), 4);
+    let mut committed = 0;
     for row in rows(&report) {
         assert_eq!(row["transactions"], 2 * 2 * 200, "{row}");
         let of = |kind: &str| -> u64 {
@@ -38,6 +39,7 @@ fn the_standard_mix_keeps_the_conditions() {
             kinds.filter(|of| of["kind"] == kind).map(|of| count(&of["transactions"])).sum()
         };
         assert_eq!(of("NEW_ORDER") + of("ROLLED_BACK"), 360);
+        committed += 800 - of("ROLLED_BACK");
         assert_eq!([of("PAYMENT"), of("DELIVERY")], [344, 32]);
         assert_eq!([of("ORDER_STATUS"), of("STOCK_LEVEL")], [32, 32]);
         let minutes = row["seconds"].as_f64().unwrap() / 60.0;
@@ -51,6 +53,23 @@ fn the_standard_mix_keeps_the_conditions() {
         assert!(memory.iter().any(|part| part["part"] == "customer.by_name"));
         assert!(row["index_us"].as_f64().unwrap() > 0.0);
     }
+    assert_eq!(count(&config["serializable"]), committed);
+}
+
+/// Transactions are recorded and checked in parts, which are one run in the result.
+#[test]
+fn many_transactions_are_checked_in_parts() {
+    let args = ["--warehouses", "1", "--threads", "2", "--transactions", "9k", "--index", "map"];
+    let report = tpcc("check", &args);
+    let row = &rows(&report)[0];
+    assert_eq!(row["transactions"], 2 * 2 * 9000);
+    assert_eq!(row["samples"].as_array().unwrap().len(), 2);
+    let kinds = row["kinds"].as_array().unwrap();
+    let rolled_back = kinds.iter().find(|of| of["kind"] == "ROLLED_BACK").unwrap();
+    let committed = 36_000 - count(&rolled_back["transactions"]);
+    assert_eq!(count(&report["config"]["serializable"]), committed);
+    let run = tpcc("run", &args);
+    assert!(run["config"]["serializable"].is_null());
 }
 
 #[test]

@@ -173,7 +173,7 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
     }
 
     /// Calls `visit` with the rows of some keys that are there.
-    fn each<V>(
+    pub(crate) fn each<V>(
         &self,
         index: &Index<P, u64, I>,
         keys: impl Iterator<Item = u64>,

@@ -40,10 +40,19 @@ const FIRST: u64 = 1 << 30;
 
 /// The state that a thread keeps from one transaction to the next.
 #[derive(Clone, Debug, Default)]
-pub struct Session {
+pub struct Session<N = ()> {
     /// The next number of the history, and the end of those that it has taken.
     next: u64,
     end: u64,
+    /// The notes of the last transaction.
+    pub(crate) notes: N,
+}
+
+impl Session {
+    /// A session that takes no notes.
+    pub fn new() -> Self {
+        Self::default()
+    }
 }
 
 /// A part of the load.
@@ -135,7 +144,7 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
     }
 
     /// A number for an entry of the history.
-    pub(crate) fn number(&self, session: &mut Session) -> u64 {
+    pub(crate) fn number<N>(&self, session: &mut Session<N>) -> u64 {
         if session.next == session.end {
             // Relaxed: the numbers need only differ.
             session.next = self.history.fetch_add(NUMBERS, Ordering::Relaxed);

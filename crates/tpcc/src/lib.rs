@@ -11,6 +11,8 @@
 //! | [`keys`] | keys as numbers |
 //! | `database` | the database and its load |
 //! | `transactions`, `orders` | the five transactions |
+//! | `notes` | what transactions read and write, as versions of items |
+//! | [`serial`] | whether transactions have a serial order |
 //! | `scrambled` | an index of scrambled keys, for trees that do not balance themselves |
 //! | `conditions` | the consistency conditions 1 to 12, and one on the stock |
 //!
@@ -24,13 +26,16 @@
 mod conditions;
 mod database;
 pub mod keys;
+mod notes;
 mod orders;
 mod scrambled;
+pub mod serial;
 mod tables;
 mod transactions;
 
 pub use conditions::{Condition, Violation};
 pub use database::{Database, Session, Unit};
+pub use notes::Notes;
 pub use orders::{Entered, EnteredLine};
 pub use scrambled::Scrambled;
 pub use tables::Structures;

@@ -1,7 +1,8 @@
 //! New orders (clause 2.4).
 
-use crate::database::Database;
+use crate::database::{Database, Session};
 use crate::keys;
+use crate::notes::{Notes, Part, Take};
 use crate::tables::DISTRICT_INFO;
 use crate::transactions::{Failure, missing};
 use silvics_store::index::{Scannable, Search};
@@ -56,12 +57,27 @@ struct Head {
 impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
     /// Enters an order. Fails with [`Failure::RolledBack`] if an item does not exist; then nothing
     /// has changed.
-    pub fn new_order(&self, input: &NewOrder, now: u64) -> Result<Entered, Failure> {
-        self.store.transact(|tx| self.enter(tx, input, now))
+    pub fn new_order<N: Notes>(
+        &self,
+        input: &NewOrder,
+        session: &mut Session<N>,
+        now: u64,
+    ) -> Result<Entered, Failure> {
+        let notes = &mut session.notes;
+        self.store.transact(|tx| {
+            notes.clear();
+            self.enter(tx, input, now, notes)
+        })
     }
 
-    fn enter(&self, tx: &Tx<'_, P>, input: &NewOrder, now: u64) -> Result<Entered, Failure> {
-        let head = self.head(tx, input, now)?;
+    fn enter<N: Notes>(
+        &self,
+        tx: &Tx<'_, P>,
+        input: &NewOrder,
+        now: u64,
+        notes: &mut N,
+    ) -> Result<Entered, Failure> {
+        let head = self.head(tx, input, now, notes)?;
         let lines = input.lines();
         let mut keys = [0; LINES];
         for (key, line) in keys.iter_mut().zip(lines) {
@@ -77,14 +93,15 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
                 let key = u64::from(line.item);
                 return Err(if is_unused { Failure::RolledBack } else { missing("item", key) });
             };
-            let (left, is_original_stock, info) = self.take(tx, input, line)?;
+            let (left, is_original_stock, info) = self.take(tx, input, line, notes)?;
             let price = item.get(self.tables.items.price)?;
             let amount = price * i64::from(line.quantity);
             let is_brand = is_original_stock && is_original(item.get(self.tables.items.data)?);
             entered[at] = EnteredLine { price, amount, left, is_brand };
-            let table = &self.tables.lines;
+            let (table, key) = (&self.tables.lines, keys::line(head.order, at as u8 + 1));
+            notes.inserted(Part::Line, key);
             tx.insert(&table.table, |row| {
-                row.set(table.key, keys::line(head.order, at as u8 + 1))?;
+                row.set(table.key, key)?;
                 row.set(table.item, line.item)?;
                 row.set(table.supplier, line.supplier)?;
                 row.set(table.quantity, line.quantity)?;
@@ -99,7 +116,13 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
 
     /// Reads warehouse and customer, takes the number of the order from the district, and inserts
     /// the order.
-    fn head(&self, tx: &Tx<'_, P>, input: &NewOrder, now: u64) -> Result<Head, Failure> {
+    fn head<N: Notes>(
+        &self,
+        tx: &Tx<'_, P>,
+        input: &NewOrder,
+        now: u64,
+        notes: &mut N,
+    ) -> Result<Head, Failure> {
         let tables = &self.tables;
         let district = keys::district(input.warehouse, input.district);
         let warehouse = u64::from(input.warehouse);
@@ -111,12 +134,14 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
         let row = row.ok_or_else(|| missing("customer", customer))?;
         let discount = row.get(tables.customers.discount)?;
         let (table, mut number, mut tax) = (&tables.districts, 0, 0);
-        let found = tx.update(&table.rows, district, |row| {
+        let found = tx.update(&table.rows, district, |row| -> Result<(), Failure> {
             (number, tax) = (row.get(table.next_order)?, row.get(table.tax)?);
             if number == keys::ORDERS_MAX {
                 return Err(Failure::OrdersExhausted { district });
             }
-            Ok(row.set(table.next_order, number + 1)?)
+            notes.read(Part::NextOrder, district, || Ok(u64::from(number)))?;
+            row.set(table.next_order, number + 1)?;
+            Ok(notes.write(Part::NextOrder, district, || Ok(u64::from(number + 1)))?)
         })?;
         if !found {
             return Err(missing("district", district));
@@ -131,9 +156,13 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
             line_count: input.lines().len() as u8,
             is_local: input.is_local(),
         };
+        let key = keys::order(district, number);
+        notes.inserted(Part::Order, key);
+        notes.inserted(Part::NewOrder, key);
+        notes.inserted(Part::OfCustomer, keys::customer_with_order(customer, number));
         self.order(tx, &order, true)?;
         Ok(Head {
-            order: keys::order(district, number),
+            order: key,
             number,
             discounted: ONE - i64::from(discount),
             taxed: ONE + i64::from(warehouse_tax) + i64::from(tax),
@@ -142,11 +171,12 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
 
     /// Takes the goods of a line from the stock. Returns what is left, whether the goods are
     /// original, and the text of the district.
-    fn take(
+    fn take<N: Notes>(
         &self,
         tx: &Tx<'_, P>,
         input: &NewOrder,
         line: &Line,
+        notes: &mut N,
     ) -> Result<(i32, bool, [u8; DISTRICT_INFO]), Failure> {
         let (table, key) = (&self.tables.stocks, keys::stock(line.supplier, line.item));
         let (mut left, mut original, mut info) = (0, false, [0; DISTRICT_INFO]);
@@ -158,7 +188,9 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
             }
             row.set(table.quantity, left)?;
             row.set(table.ytd, row.get(table.ytd)?.wrapping_add(u32::from(line.quantity)))?;
+            notes.read(Part::Stock, key, || Ok(u64::from(row.get(table.orders)?)))?;
             row.set(table.orders, row.get(table.orders)?.wrapping_add(1))?;
+            notes.write(Part::Stock, key, || Ok(u64::from(row.get(table.orders)?)))?;
             if line.supplier != input.warehouse {
                 row.set(table.remotes, row.get(table.remotes)?.wrapping_add(1))?;
             }

@@ -2,10 +2,12 @@
 
 use crate::database::{Database, Session};
 use crate::keys;
+use crate::notes::{self, Notes, Part, Take};
 use crate::orders::Entered;
 use crate::tables::Second;
 use silvics_store::index::{Scannable, Search};
 use silvics_store::{Error, Policy, Row, Tx};
+use silvics_testkit::serial::Direction;
 use silvics_workload::tpcc::{
     Customer, DISTRICTS, Delivery, OrderStatus, Payment, StockLevel, Transaction,
 };
@@ -131,22 +133,24 @@ const DATA: usize = 500;
 
 impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
     /// Runs a transaction until it is committed or rolled back. `now` is the time in microseconds.
-    pub fn run(
+    pub fn run<N: Notes>(
         &self,
         transaction: &Transaction,
-        session: &mut Session,
+        session: &mut Session<N>,
         now: u64,
     ) -> Result<Outcome, Failure> {
         Ok(match transaction {
-            Transaction::NewOrder(input) => match self.new_order(input, now) {
+            Transaction::NewOrder(input) => match self.new_order(input, session, now) {
                 Ok(entered) => Outcome::Entered(Box::new(entered)),
                 Err(Failure::RolledBack) => Outcome::RolledBack,
                 Err(failure) => return Err(failure),
             },
             Transaction::Payment(input) => Outcome::Paid(self.payment(input, session, now)?),
-            Transaction::OrderStatus(input) => Outcome::Status(self.order_status(input)?),
-            Transaction::Delivery(input) => Outcome::Delivered(self.delivery(*input, now)?),
-            Transaction::StockLevel(input) => Outcome::Low(self.stock_level(input)?),
+            Transaction::OrderStatus(input) => Outcome::Status(self.order_status(input, session)?),
+            Transaction::Delivery(input) => {
+                Outcome::Delivered(self.delivery(*input, session, now)?)
+            }
+            Transaction::StockLevel(input) => Outcome::Low(self.stock_level(input, session)?),
         })
     }
 
@@ -181,17 +185,27 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
     }
 
     /// Books a payment (clause 2.5).
-    pub fn payment(
+    pub fn payment<N: Notes>(
         &self,
         input: &Payment,
-        session: &mut Session,
+        session: &mut Session<N>,
         now: u64,
     ) -> Result<Paid, Failure> {
         let number = self.number(session);
-        self.store.transact(|tx| self.pay(tx, input, number, now))
+        let notes = &mut session.notes;
+        self.store.transact(|tx| {
+            notes.clear();
+            self.pay(tx, input, (number, now), notes)
+        })
     }
 
-    fn pay(&self, tx: &Tx<'_, P>, input: &Payment, number: u64, now: u64) -> Result<Paid, Failure> {
+    fn pay<N: Notes>(
+        &self,
+        tx: &Tx<'_, P>,
+        input: &Payment,
+        (number, now): (u64, u64),
+        notes: &mut N,
+    ) -> Result<Paid, Failure> {
         let amount = i64::from(input.cents);
         let (mut data, mut length) = ([0; 24], 0);
         let mut note = |name: &[u8]| {
@@ -203,7 +217,9 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
         let (table, key) = (&self.tables.warehouses, u64::from(input.warehouse));
         let found = tx.update(&table.rows, key, |row| -> Result<(), Failure> {
             note(row.get(table.name)?);
-            Ok(row.set(table.ytd, row.get(table.ytd)? + amount)?)
+            notes.read(Part::WarehouseSum, key, || Ok(row.get(table.ytd)? as u64))?;
+            row.set(table.ytd, row.get(table.ytd)? + amount)?;
+            Ok(notes.write(Part::WarehouseSum, key, || Ok(row.get(table.ytd)? as u64))?)
         })?;
         if !found {
             return Err(missing("warehouse", key));
@@ -213,14 +229,16 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
             (&self.tables.districts, keys::district(input.warehouse, input.district));
         let found = tx.update(&table.rows, key, |row| -> Result<(), Failure> {
             note(row.get(table.name)?);
-            Ok(row.set(table.ytd, row.get(table.ytd)? + amount)?)
+            notes.read(Part::DistrictSum, key, || Ok(row.get(table.ytd)? as u64))?;
+            row.set(table.ytd, row.get(table.ytd)? + amount)?;
+            Ok(notes.write(Part::DistrictSum, key, || Ok(row.get(table.ytd)? as u64))?)
         })?;
         if !found {
             return Err(missing("district", key));
         }
         let district = keys::district(input.customer_warehouse, input.customer_district);
         let customer = self.customer_of(tx, district, input.customer)?;
-        let paid = self.pay_by(tx, input, customer)?;
+        let paid = self.pay_by(tx, input, customer, notes)?;
         let history = &self.tables.history;
         tx.insert(&history.table, |row| {
             row.set(history.key, number)?;
@@ -234,14 +252,26 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
     }
 
     /// Changes the row of the customer who pays.
-    fn pay_by(&self, tx: &Tx<'_, P>, input: &Payment, customer: u64) -> Result<Paid, Failure> {
+    fn pay_by<N: Notes>(
+        &self,
+        tx: &Tx<'_, P>,
+        input: &Payment,
+        customer: u64,
+        notes: &mut N,
+    ) -> Result<Paid, Failure> {
         let (table, amount) = (&self.tables.customers, i64::from(input.cents));
         let mut balance = 0;
         let found = tx.update(&table.rows, customer, |row| -> Result<(), Failure> {
+            notes.read(Part::Customer, customer, || {
+                notes::customer(row.get(table.payments), row.get(table.deliveries))
+            })?;
             balance = row.get(table.balance)? - amount;
             row.set(table.balance, balance)?;
             row.set(table.ytd_payment, row.get(table.ytd_payment)? + amount)?;
             row.set(table.payments, row.get(table.payments)?.wrapping_add(1))?;
+            notes.write(Part::Customer, customer, || {
+                notes::customer(row.get(table.payments), row.get(table.deliveries))
+            })?;
             if row.get(table.credit)? == b"BC" {
                 let note = Note::of(input, customer);
                 let (mut data, old) = ([0; DATA], row.get(table.data)?);
@@ -259,27 +289,26 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
     }
 
     /// Reads the last order of a customer (clause 2.6).
-    pub fn order_status(&self, input: &OrderStatus) -> Result<LastOrder, Failure> {
+    pub fn order_status<N: Notes>(
+        &self,
+        input: &OrderStatus,
+        session: &mut Session<N>,
+    ) -> Result<LastOrder, Failure> {
+        let notes = &mut session.notes;
         self.store.transact(|tx| {
+            notes.clear();
             let district = keys::district(input.warehouse, input.district);
             let customer = self.customer_of(tx, district, input.customer)?;
-            let (table, orders) = (&self.tables.customers, &self.tables.orders);
+            let table = &self.tables.customers;
             let row = tx.get(&table.rows, customer)?;
-            let balance = row.ok_or_else(|| missing("customer", customer))?.get(table.balance)?;
-            let last = match &self.tables.by_customer {
-                Second::Range(index) => {
-                    let first = keys::customer_with_order(customer, 0);
-                    let last = keys::customer_with_order(customer, keys::ORDERS_MAX);
-                    tx.scan(index, first..=last).descending().limit(1).rows()?
-                }
-                Second::Lists(lists) => {
-                    tx.find_all(lists, customer).descending().limit(1).rows()?
-                }
-            };
-            let Some(last) = last.first() else { return Err(missing("orders", customer)) };
-            let order = last.get(orders.key)?;
+            let row = row.ok_or_else(|| missing("customer", customer))?;
+            notes.read(Part::Customer, customer, || {
+                notes::customer(row.get(table.payments), row.get(table.deliveries))
+            })?;
+            let balance = row.get(table.balance)?;
+            let (last, carrier) = self.last_order(tx, customer, notes)?;
             let (mut lines, mut amount) = (0, 0);
-            self.each_line(tx, (order, order), |row| {
+            self.each_line(tx, (last, last), notes, |row| {
                 lines += 1;
                 amount += row.get(self.tables.lines.amount)?;
                 Ok(())
@@ -287,82 +316,123 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
             Ok(LastOrder {
                 customer: keys::customer_number(customer),
                 balance,
-                order: keys::order_number(order),
-                carrier: last.get(orders.carrier)?,
+                order: keys::order_number(last),
+                carrier,
                 lines,
                 amount,
             })
         })
     }
 
+    /// The key of the last order of a customer, and its carrier.
+    fn last_order<N: Notes>(
+        &self,
+        tx: &Tx<'_, P>,
+        customer: u64,
+        notes: &mut N,
+    ) -> Result<(u64, u8), Failure> {
+        let all = (
+            keys::customer_with_order(customer, 0),
+            keys::customer_with_order(customer, keys::ORDERS_MAX),
+        );
+        let last = match &self.tables.by_customer {
+            Second::Range(index) => tx.scan(index, all.0..=all.1).descending().limit(1).rows()?,
+            Second::Lists(lists) => tx.find_all(lists, customer).descending().limit(1).rows()?,
+        };
+        let Some(last) = last.first() else { return Err(missing("orders", customer)) };
+        let orders = &self.tables.orders;
+        let (order, carrier) = (last.get(orders.key)?, last.get(orders.carrier)?);
+        let entry = keys::customer_with_order(customer, keys::order_number(order));
+        let only = Some(Direction::Descending);
+        notes.scanned(Part::OfCustomer, all, only, std::iter::once((entry, 0)));
+        notes.read(Part::Order, order, || Ok(u64::from(carrier)))?;
+        Ok((order, carrier))
+    }
+
     /// Calls `visit` with the lines of some orders.
-    fn each_line(
+    fn each_line<N: Notes>(
         &self,
         tx: &Tx<'_, P>,
         (first, last): (u64, u64),
+        notes: &mut N,
         mut visit: impl FnMut(&Row<'_>) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         if !self.scans() {
             return Err(Failure::NoScans);
         }
-        let lines = keys::line(first, 0)..keys::line(last + 1, 0);
-        tx.scan(&self.tables.lines.rows, lines).for_each(|row| {
+        let (table, mut found) = (&self.tables.lines, Vec::new());
+        let (from, end) = (keys::line(first, 0), keys::line(last + 1, 0));
+        tx.scan(&table.rows, from..end).for_each(|row| {
+            if N::TAKEN {
+                found.push((row.get(table.key)?, row.get(table.delivery)?));
+            }
             visit(&row)?;
-            Ok(ControlFlow::Continue(()))
-        })
+            Ok::<_, Failure>(ControlFlow::Continue(()))
+        })?;
+        notes.scanned(Part::Line, (from, end - 1), None, found.into_iter());
+        Ok(())
     }
 
     /// Delivers the oldest new order of each district (clause 2.7).
-    pub fn delivery(&self, input: Delivery, now: u64) -> Result<Delivered, Failure> {
+    pub fn delivery<N: Notes>(
+        &self,
+        input: Delivery,
+        session: &mut Session<N>,
+        now: u64,
+    ) -> Result<Delivered, Failure> {
         if !self.scans() {
             return Err(Failure::NoScans);
         }
+        let notes = &mut session.notes;
         self.store.transact(|tx| {
+            notes.clear();
             let mut delivered = Delivered::default();
             for (number, order) in (1..).zip(&mut delivered.orders) {
-                *order = self.deliver(tx, keys::district(input.warehouse, number), input, now)?;
+                let district = keys::district(input.warehouse, number);
+                *order = self.deliver(tx, district, (input, now), notes)?;
             }
             Ok(delivered)
         })
     }
 
     /// Delivers the oldest new order of a district, and returns its number.
-    fn deliver(
+    fn deliver<N: Notes>(
         &self,
         tx: &Tx<'_, P>,
         district: u64,
-        input: Delivery,
-        now: u64,
+        (input, now): (Delivery, u64),
+        notes: &mut N,
     ) -> Result<Option<u32>, Failure> {
-        let tables = &self.tables;
-        let all = keys::order(district, 0)..keys::order(district + 1, 0);
-        let oldest = tx.scan(&tables.new_orders.rows, all).limit(1).rows()?;
-        let Some(oldest) = oldest.first() else { return Ok(None) };
-        let key = oldest.get(tables.new_orders.key)?;
-        tx.delete(&tables.new_orders.rows, key)?;
-        let (orders, mut customer, mut count) = (&tables.orders, 0, 0);
+        let table = &self.tables.new_orders;
+        let (from, end) = (keys::order(district, 0), keys::order(district + 1, 0));
+        let oldest = tx.scan(&table.rows, from..end).limit(1).rows()?;
+        let oldest = oldest.first().map(|row| row.get(table.key)).transpose()?;
+        let found = oldest.into_iter().map(|key| (key, 0));
+        notes.scanned(Part::NewOrder, (from, end - 1), Some(Direction::Ascending), found);
+        let Some(key) = oldest else { return Ok(None) };
+        tx.delete(&table.rows, key)?;
+        notes.deleted(Part::NewOrder, key);
+        let (orders, mut customer, mut count) = (&self.tables.orders, 0, 0);
         let found = tx.update(&orders.rows, key, |row| -> Result<(), Failure> {
             (customer, count) = (row.get(orders.customer)?, row.get(orders.lines)?);
-            Ok(row.set(orders.carrier, input.carrier)?)
+            notes.read(Part::Order, key, || Ok(u64::from(row.get(orders.carrier)?)))?;
+            row.set(orders.carrier, input.carrier)?;
+            Ok(notes.write(Part::Order, key, || Ok(u64::from(input.carrier)))?)
         })?;
         if !found {
             return Err(missing("orders", key));
         }
-        let (lines, mut amount) = (&tables.lines, 0);
-        for number in 1..=count {
-            let key = keys::line(key, number);
-            let found = tx.update(&lines.rows, key, |row| -> Result<(), Failure> {
-                amount += row.get(lines.amount)?;
-                Ok(row.set(lines.delivery, now)?)
-            })?;
-            if !found {
-                return Err(missing("order_line", key));
-            }
-        }
-        let customers = &tables.customers;
+        let amount = self.deliver_lines(tx, (key, count), now, notes)?;
+        let customers = &self.tables.customers;
         let found = tx.update(&customers.rows, customer, |row| -> Result<(), Failure> {
+            notes.read(Part::Customer, customer, || {
+                notes::customer(row.get(customers.payments), row.get(customers.deliveries))
+            })?;
             row.set(customers.balance, row.get(customers.balance)? + amount)?;
-            Ok(row.set(customers.deliveries, row.get(customers.deliveries)?.wrapping_add(1))?)
+            row.set(customers.deliveries, row.get(customers.deliveries)?.wrapping_add(1))?;
+            Ok(notes.write(Part::Customer, customer, || {
+                notes::customer(row.get(customers.payments), row.get(customers.deliveries))
+            })?)
         })?;
         if !found {
             return Err(missing("customer", customer));
@@ -370,18 +440,49 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
         Ok(Some(keys::order_number(key)))
     }
 
+    /// Delivers the lines of an order, and returns the sum of their amounts.
+    fn deliver_lines<N: Notes>(
+        &self,
+        tx: &Tx<'_, P>,
+        (order, count): (u64, u8),
+        now: u64,
+        notes: &mut N,
+    ) -> Result<i64, Failure> {
+        let (lines, mut amount) = (&self.tables.lines, 0);
+        for number in 1..=count {
+            let key = keys::line(order, number);
+            let found = tx.update(&lines.rows, key, |row| -> Result<(), Failure> {
+                amount += row.get(lines.amount)?;
+                notes.read(Part::Line, key, || row.get(lines.delivery))?;
+                row.set(lines.delivery, now)?;
+                Ok(notes.write(Part::Line, key, || Ok(now))?)
+            })?;
+            if !found {
+                return Err(missing("order_line", key));
+            }
+        }
+        Ok(amount)
+    }
+
     /// Counts the items of the last 20 orders of which less than the threshold is in stock (clause
     /// 2.8).
-    pub fn stock_level(&self, input: &StockLevel) -> Result<usize, Failure> {
+    pub fn stock_level<N: Notes>(
+        &self,
+        input: &StockLevel,
+        session: &mut Session<N>,
+    ) -> Result<usize, Failure> {
+        let notes = &mut session.notes;
         self.store.transact(|tx| {
+            notes.clear();
             let tables = &self.tables;
             let key = keys::district(input.warehouse, input.district);
             let row = tx.get(&tables.districts.rows, key)?;
             let row = row.ok_or_else(|| missing("district", key))?;
             let next = row.get(tables.districts.next_order)?;
+            notes.read(Part::NextOrder, key, || Ok(u64::from(next)))?;
             let (first, last) = (next.saturating_sub(RECENT), next.saturating_sub(1));
             let mut items = Vec::new();
-            self.each_line(tx, (keys::order(key, first), keys::order(key, last)), |row| {
+            self.each_line(tx, (keys::order(key, first), keys::order(key, last)), notes, |row| {
                 items.push(row.get(tables.lines.item)?);
                 Ok(())
             })?;
@@ -392,6 +493,7 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
                 let key = keys::stock(input.warehouse, item);
                 let row = tx.get(&tables.stocks.rows, key)?;
                 let row = row.ok_or_else(|| missing("stock", key))?;
+                notes.read(Part::Stock, key, || Ok(u64::from(row.get(tables.stocks.orders)?)))?;
                 let left = row.get(tables.stocks.quantity)?;
                 low += usize::from(left < i32::from(input.threshold));
             }

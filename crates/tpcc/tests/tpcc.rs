@@ -1,46 +1,22 @@
 //! Transactions of TPC-C on small databases, under each policy.
 
-use silvics_store::index::{Lists, MultiLists, Named, Points, Scans, Search};
+mod support;
+
+use silvics_store::index::{Lists, MultiLists, Named, Points, Scannable, Search};
 use silvics_store::lock::{Latched, PthreadLock};
-use silvics_store::{Error, Locking, NoWait, Optimistic, Policy, Store, Study, WaitDie};
+use silvics_store::{Error, Locking, NoWait, Optimistic, Policy, Study, WaitDie};
 use silvics_sync::atomic::{AtomicU64, Ordering};
-use silvics_tpcc::{Condition, Database, Failure, Outcome, Session, Structures, Unit, keys};
+use silvics_tpcc::{Condition, Database, Failure, Outcome, Session, Structures, keys};
 use silvics_workload::Share;
 use silvics_workload::tpcc::{Customer, Mix, Population, Scale, Transaction};
 use std::collections::HashSet;
+use support::{NOW, SEED, Words, loaded, scale, words};
 
-type Words = Scans<silvics::WordTree<u64>>;
 type Avl = Points<silvics::BronsonTree>;
 
-const SEED: u64 = 7;
-const NOW: u64 = 1_700_000_000_000_000;
-
-fn scale(warehouses: u32) -> Scale {
-    Scale::reduced(warehouses).unwrap()
-}
-
-fn words() -> Structures<Words> {
-    Structures::scanning(|options| Ok(Words::make(options)?))
-}
-
-/// A loaded database.
-fn loaded<P: Policy, I>(scale: Scale, structures: &Structures<I>) -> Database<P, I>
+pub(crate) fn is_consistent<P: Policy, I>(database: &Database<P, I>, scale: Scale)
 where
-    I: silvics_store::index::Scannable + Search<Form = u64>,
-{
-    let store = Store::new().unwrap();
-    Database::create_tables(&store, structures).unwrap();
-    let database = Database::new(store).unwrap();
-    let population = Population::new(scale, SEED, NOW);
-    for unit in Unit::all(scale) {
-        assert!(database.load(&population, &unit).unwrap() > 0, "{unit:?}");
-    }
-    database
-}
-
-fn is_consistent<P: Policy, I>(database: &Database<P, I>, scale: Scale)
-where
-    I: silvics_store::index::Scannable + Search<Form = u64>,
+    I: Scannable + Search<Form = u64>,
 {
     let violations = database.check(scale).unwrap();
     assert!(violations.is_empty(), "{}", violations[0]);
@@ -49,7 +25,7 @@ where
 /// Runs transactions on two threads. Returns the number of each outcome.
 fn run<P: Policy, I>(database: &Database<P, I>, scale: Scale, mix: Mix, each: usize) -> [u64; 6]
 where
-    I: silvics_store::index::Scannable + Search<Form = u64>,
+    I: Scannable + Search<Form = u64>,
 {
     let counts: [AtomicU64; 6] = Default::default();
     std::thread::scope(|scope| {
@@ -57,7 +33,7 @@ where
             let counts = &counts;
             scope.spawn(move || {
                 let mut terminal = scale.terminal(mix, SEED, Share { thread, threads: 2 });
-                let mut session = Session::default();
+                let mut session = Session::new();
                 for number in 0..each {
                     let transaction = terminal.draw();
                     let now = NOW + number as u64;
@@ -127,7 +103,7 @@ fn orders_and_payments_run_over_trees_without_scans() {
     let mut refused = HashSet::new();
     for _ in 0..100 {
         let transaction = terminal.draw();
-        if let Err(failure) = database.run(&transaction, &mut Session::default(), NOW) {
+        if let Err(failure) = database.run(&transaction, &mut Session::new(), NOW) {
             assert!(matches!(failure, Failure::NoScans), "{failure}");
             refused.insert(std::mem::discriminant(&transaction));
         }
@@ -147,7 +123,7 @@ fn lists_and_ranges_find_the_same_customers() {
     );
     let other = loaded::<Optimistic, Words>(scale, &lists);
     let mut terminal = scale.terminal(Mix::Half, 3, Share::ALONE);
-    let (mut a, mut b) = (Session::default(), Session::default());
+    let (mut a, mut b) = (Session::new(), Session::new());
     for _ in 0..500 {
         let transaction = terminal.draw();
         let outcomes = (one.run(&transaction, &mut a, NOW), other.run(&transaction, &mut b, NOW));
@@ -172,7 +148,7 @@ fn the_customer_in_the_middle_pays() {
         named.sort_unstable();
         shared += usize::from(named.len() > 2);
         let middle = named[named.len().div_ceil(2) - 1].1;
-        let paid = database.payment(&input, &mut Session::default(), NOW).unwrap();
+        let paid = database.payment(&input, &mut Session::new(), NOW).unwrap();
         assert_eq!(paid.customer, middle, "{named:?}");
     }
     assert!(shared > 20, "{shared} names of three customers or more");
@@ -184,7 +160,7 @@ fn an_order_is_entered_and_delivered() {
     let scale = scale(1);
     let database = loaded::<Optimistic, Words>(scale, &words());
     let mut terminal = scale.terminal(Mix::Standard, 1, Share::ALONE);
-    let mut session = Session::default();
+    let mut session = Session::new();
     let mut draw = |wanted: fn(&Transaction) -> bool| loop {
         let transaction = terminal.draw();
         if wanted(&transaction) {
@@ -194,9 +170,10 @@ fn an_order_is_entered_and_delivered() {
     let is_order = |of: &Transaction| matches!(of, Transaction::NewOrder(o) if !o.rolls_back());
     let order = draw(is_order);
     let Transaction::NewOrder(input) = &order else { unreachable!() };
-    let entered = database.new_order(input, NOW).unwrap();
+    let entered = database.new_order(input, &mut session, NOW).unwrap();
     assert_eq!(entered.order, scale.customers() + 1);
-    assert_eq!(database.new_order(input, NOW).unwrap().order, entered.order + 1);
+    let next = database.new_order(input, &mut session, NOW).unwrap();
+    assert_eq!(next.order, entered.order + 1);
     let rolled_back = draw(|of| matches!(of, Transaction::NewOrder(o) if o.rolls_back()));
     let outcome = database.run(&rolled_back, &mut session, NOW).unwrap();
     assert_eq!(outcome, Outcome::RolledBack);
@@ -217,7 +194,7 @@ fn an_order_is_entered_and_delivered() {
 fn a_database_of_another_scale_is_noticed() {
     let database = loaded::<Optimistic, Words>(scale(1), &words());
     let mut terminal = scale(2).terminal(Mix::Half, 1, Share { thread: 1, threads: 2 });
-    let failed = database.run(&terminal.draw(), &mut Session::default(), NOW);
+    let failed = database.run(&terminal.draw(), &mut Session::new(), NOW);
     let Err(failure @ Failure::Missing { table: "warehouse", key: 2 }) = failed else {
         panic!("{failed:?}")
     };

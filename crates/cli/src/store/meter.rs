@@ -164,6 +164,37 @@ pub struct Sample {
     pub memory: Vec<Memory>,
 }
 
+impl Sample {
+    /// Adds a later part of the same run.
+    pub fn add(&mut self, later: Self) {
+        self.tally.add(later.tally);
+        self.seconds += later.seconds;
+        self.cut |= later.cut;
+        self.thread_seconds += later.thread_seconds;
+        self.index_seconds = self.index_seconds.zip(later.index_seconds).map(|(a, b)| a + b);
+        add_kinds(&mut self.kinds, later.kinds);
+        for (reason, count) in &mut self.aborts {
+            let of = later.aborts.iter().find(|(other, _)| other == reason);
+            *count += of.map_or(0, |&(_, count)| count);
+        }
+        self.records[1] = later.records[1];
+        self.memory = later.memory;
+    }
+}
+
+/// Adds transactions and latencies to those of the same kind.
+fn add_kinds(all: &mut Vec<Kind>, kinds: Vec<Kind>) {
+    for of in kinds {
+        match all.iter_mut().find(|known| known.name == of.name) {
+            Some(known) => {
+                known.transactions += of.transactions;
+                known.histogram += &of.histogram;
+            }
+            None => all.push(of),
+        }
+    }
+}
+
 /// Adds the laps of all threads.
 pub fn joined(engine: &dyn Measured, laps: Vec<Lap>, before: &[(&'static str, u64)]) -> Sample {
     let start = laps.iter().map(|lap| lap.start).min();
@@ -191,15 +222,7 @@ pub fn joined(engine: &dyn Measured, laps: Vec<Lap>, before: &[(&'static str, u6
         if let Some(sum) = sample.index_seconds {
             sample.index_seconds = lap.index.share().map(|share| sum + seconds * share);
         }
-        for of in lap.kinds {
-            match sample.kinds.iter_mut().find(|all| all.name == of.name) {
-                Some(all) => {
-                    all.transactions += of.transactions;
-                    all.histogram += &of.histogram;
-                }
-                None => sample.kinds.push(of),
-            }
-        }
+        add_kinds(&mut sample.kinds, lap.kinds);
     }
     sample
 }

@@ -77,7 +77,7 @@ pub trait Configured: Serialize {
     /// The line that describes the benchmark.
     fn headline(&self) -> String;
     /// The checks that the answers have passed.
-    fn checked(&self) -> &'static str;
+    fn checked(&self) -> String;
 }
 
 /// The name of new orders among the kinds of transactions.

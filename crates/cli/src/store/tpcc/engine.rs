@@ -11,12 +11,17 @@ use silvics::Options;
 use silvics_store::durability::{CheckpointError, Recovery};
 use silvics_store::index::{Lists, MultiLists, Named, Scannable, Search};
 use silvics_store::{Policy, Store};
+use silvics_testkit::serial;
+use silvics_tpcc::serial::{Recorder, Versions};
 use silvics_tpcc::{Database, Failure, Outcome, Scrambled, Session, Structures, Unit, Violation};
 use silvics_workload::tpcc::{Population, Scale, Transaction};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The transactions of a thread.
+pub type Record = Vec<serial::Transaction>;
 
 /// A database that is loaded, run and checked.
 pub trait Engine: Measured {
@@ -25,6 +30,12 @@ pub trait Engine: Measured {
 
     /// Runs the transactions of a thread: see [`Worker::drive`].
     fn run(&self, worker: Worker) -> Result<Lap, Stop>;
+
+    /// Runs the transactions of a thread, and returns what they have read and written.
+    fn record(&self, worker: Worker, recorder: Recorder<'_>) -> Result<(Lap, Record), Stop>;
+
+    /// The versions of all items, while no transaction runs.
+    fn versions(&self, scale: Scale) -> Result<Versions, Fault>;
 
     /// The violations of the consistency conditions.
     fn violations(&self, scale: Scale) -> Result<Vec<Violation>, Fault>;
@@ -52,23 +63,37 @@ fn stop(failure: &Failure) -> Stop {
     }
 }
 
+/// Fails unless a transaction has ended as it must.
+fn expected(transaction: &Transaction, outcome: Result<Outcome, Failure>) -> Result<(), Stop> {
+    let outcome = std::hint::black_box(outcome.map_err(|failure| stop(&failure))?);
+    let must_roll_back = matches!(transaction, Transaction::NewOrder(order) if order.rolls_back());
+    if matches!(outcome, Outcome::RolledBack) == must_roll_back {
+        return Ok(());
+    }
+    Err(Stop::Wrong(format!("{transaction:?} has ended with {outcome:?}")))
+}
+
 impl<P: Policy, I: Scannable + Search<Form = u64>> Engine for Database<P, I> {
     fn load(&self, population: &Population, unit: &Unit) -> Result<u64, Stop> {
         Self::load(self, population, unit).map_err(|failure| stop(&failure))
     }
 
     fn run(&self, worker: Worker) -> Result<Lap, Stop> {
-        let mut session = Session::default();
+        let mut session = Session::new();
         worker.drive(|transaction| {
             let outcome = Self::run(self, transaction, &mut session, now());
-            let outcome = std::hint::black_box(outcome.map_err(|failure| stop(&failure))?);
-            let must_roll_back =
-                matches!(transaction, Transaction::NewOrder(order) if order.rolls_back());
-            if matches!(outcome, Outcome::RolledBack) == must_roll_back {
-                return Ok(());
-            }
-            Err(Stop::Wrong(format!("{transaction:?} has ended with {outcome:?}")))
+            expected(transaction, outcome)
         })
+    }
+
+    fn record(&self, worker: Worker, mut recorder: Recorder<'_>) -> Result<(Lap, Record), Stop> {
+        let lap = worker
+            .drive(|transaction| expected(transaction, recorder.run(self, transaction, now())))?;
+        Ok((lap, recorder.committed()))
+    }
+
+    fn versions(&self, scale: Scale) -> Result<Versions, Fault> {
+        Versions::of(self, scale).map_err(|failure| Fault::Stop(stop(&failure)))
     }
 
     fn violations(&self, scale: Scale) -> Result<Vec<Violation>, Fault> {

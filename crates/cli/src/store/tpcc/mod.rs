@@ -96,15 +96,22 @@ fn run(
     }
     for &threads in &plan.threads {
         let turns = (plan.contenders.len(), plan.rounds);
+        let mut serializable = 0;
         let samples = in_turns(turns, &progress, |at, round| {
             let contender = &plan.contenders[at];
             progress.doing(format!("{} with {threads} threads", contender.name()));
-            let sample = run::run(&*engines[at], plan, (threads, round), crew);
-            let sample = sample.map_err(|fault| fault.of(contender))?;
-            check((contender, &*engines[at]), plan, &progress)?;
+            let (engine, run) = (&*engines[at], (threads, round));
+            if plan.phase != Phase::Check {
+                return run::run(engine, plan, run, crew).map_err(|fault| fault.of(contender));
+            }
+            let checked = run::check(engine, plan, run, crew);
+            let (sample, transactions) = checked.map_err(|fault| fault.of(contender))?;
+            check((contender, engine), plan, &progress)?;
+            serializable += transactions;
             Ok(sample)
         })?;
         report.add(&plan.contenders, threads, &samples);
+        report.config.count_checked(serializable);
         if interrupt::pending() {
             break;
         }
@@ -137,8 +144,10 @@ mod tests {
     use crate::store::engine::{Measured, Memory, Stop};
     use crate::store::meter::{Fault, Lap};
     use clap::Parser;
+    use engine::Record;
     use run::Worker;
     use silvics_sync::atomic::{AtomicU64, Ordering};
+    use silvics_tpcc::serial::{Recorder, Versions};
     use silvics_tpcc::{Condition, Unit, Violation};
     use silvics_workload::tpcc::{Population, Scale};
 
@@ -167,6 +176,12 @@ mod tests {
         }
         fn run(&self, worker: Worker) -> Result<Lap, Stop> {
             worker.drive(|_| Ok(()))
+        }
+        fn record(&self, worker: Worker, recorder: Recorder<'_>) -> Result<(Lap, Record), Stop> {
+            Ok((worker.drive(|_| Ok(()))?, recorder.committed()))
+        }
+        fn versions(&self, _: Scale) -> Result<Versions, Fault> {
+            Ok(Versions::default())
         }
         fn violations(&self, _: Scale) -> Result<Vec<Violation>, Fault> {
             let is_wrong = self.checks.fetch_add(1, Ordering::Relaxed) >= self.from;

@@ -8,7 +8,9 @@ use crate::store::engine::{Memory, Stop};
 use crate::store::meter::{Fault, Lap, Meter, Sample, Tally, joined};
 use crate::store::report::NEW_ORDER;
 use silvics_sync::atomic::{AtomicUsize, Ordering};
+use silvics_testkit::clock::Clock;
 use silvics_tpcc::Unit;
+use silvics_tpcc::serial::{Disorder, Recorder};
 use silvics_workload::Share;
 use silvics_workload::tpcc::{Population, Terminal, Transaction};
 use std::sync::Barrier;
@@ -102,18 +104,72 @@ pub fn run(
     (threads, round): (usize, usize),
     crew: &Crew,
 ) -> Result<Sample, Fault> {
+    let run = |worker: Worker, _| Ok((engine.run(worker)?, ()));
+    let (sample, _) = part((engine, plan), (threads, round, plan.end), crew, run)?;
+    Ok(sample)
+}
+
+/// The transactions of a thread that are recorded before they are checked.
+const RECORDED: u64 = 8192;
+
+/// Runs the transactions once, records what they read and write, and checks whether they have a
+/// serial order. Returns the number of transactions that have one, too.
+pub fn check(
+    engine: &dyn Engine,
+    plan: &Plan,
+    (threads, round): (usize, usize),
+    crew: &Crew,
+) -> Result<(Sample, u64), Fault> {
+    let wrong = |disorder: Disorder| Fault::Stop(Stop::Wrong(disorder.to_string()));
+    let (clock, mut versions) = (Clock::new(), engine.versions(plan.scale)?);
+    let record = |worker: Worker, thread| engine.record(worker, Recorder::new(&clock, thread));
+    let mut checked = 0;
+    let mut next = |number: usize, each: u64| {
+        // No two parts draw the same transactions.
+        let (turn, end) = (round + number * plan.rounds, End::Transactions(each));
+        let (sample, recorded) = part((engine, plan), (threads, turn, end), crew, record)?;
+        let recorded: Vec<_> = recorded.into_iter().flatten().collect();
+        checked += recorded.len() as u64;
+        versions.check(recorded).map_err(wrong)?;
+        Ok(sample)
+    };
+    let left = |parts: u64, seconds: f64| match plan.end {
+        End::Transactions(each) => each.saturating_sub(parts * RECORDED).min(RECORDED),
+        End::After(time) if seconds < time.as_secs_f64() => RECORDED,
+        End::After(_) => 0,
+    };
+    let mut all = next(0, left(0, 0.0))?;
+    for number in 1.. {
+        let each = left(number as u64, all.seconds);
+        if each == 0 || interrupt::pending() {
+            break;
+        }
+        all.add(next(number, each)?);
+    }
+    versions.compare(&engine.versions(plan.scale)?).map_err(wrong)?;
+    Ok((all, checked))
+}
+
+/// Calls `run` on each thread.
+fn part<T: Send>(
+    (engine, plan): (&dyn Engine, &Plan),
+    (threads, number, end): (usize, usize, End),
+    crew: &Crew,
+    run: impl Fn(Worker, usize) -> Result<(Lap, T), Stop> + Sync,
+) -> Result<(Sample, Vec<T>), Fault> {
     let (aborts, barrier) = (engine.aborts(), Barrier::new(threads));
     let before = rows(&engine.memory());
     let work = |share: Share| {
-        let terminal = plan.scale.terminal(plan.mix, plan.seed, share).in_round(round);
+        let terminal = plan.scale.terminal(plan.mix, plan.seed, share).in_round(number);
         barrier.wait();
-        engine.run(Worker { terminal, end: plan.end })
+        run(Worker { terminal, end }, share.thread)
     };
     let laps = crew.work(threads, work, || ()).map_err(Fault::Failure)?;
-    let laps = laps.into_iter().collect::<Result<Vec<Lap>, Stop>>().map_err(Fault::Stop)?;
+    let laps = laps.into_iter().collect::<Result<Vec<_>, Stop>>().map_err(Fault::Stop)?;
+    let (laps, results) = laps.into_iter().unzip();
     let mut sample = joined(engine, laps, &aborts);
     sample.records = [before, rows(&sample.memory)];
-    Ok(sample)
+    Ok((sample, results))
 }
 
 /// The rows of all tables.

@@ -79,9 +79,10 @@ impl Configured for Config {
         )
     }
 
-    fn checked(&self) -> &'static str {
+    fn checked(&self) -> String {
         "the number of records after each round; the record, and the first bytes of one field, of \
          each read; the first key of each scan, that its keys ascend, and their number"
+            .into()
     }
 }
 

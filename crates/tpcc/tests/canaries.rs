@@ -1,0 +1,46 @@
+//! Mistakes planted in the store that the check of dependencies must find in transactions of TPC-C.
+//! The store's other ones need insertions into scanned gaps, or an index of which rows change their
+//! keys: these transactions have neither.
+#![cfg(feature = "canaries")]
+
+#[path = "support/record.rs"]
+mod record;
+mod support;
+
+use record::record;
+use silvics_store::canary::{Canary, plant};
+use silvics_store::{Error, Locking, NoWait, Optimistic, Policy, WaitDie};
+use silvics_tpcc::Failure;
+use silvics_tpcc::serial::Versions;
+use silvics_workload::tpcc::Mix;
+use support::{Words, loaded, scale, words};
+
+/// The rounds in which a mistake must be found.
+const ROUNDS: usize = 200;
+
+/// A number of an order that is given twice is refused by the store, too. Without the refused
+/// transaction, the check must find the other ones.
+fn refused(failure: &Failure) {
+    assert!(matches!(failure, Failure::Store(Error::Unique { .. })), "{failure}");
+}
+
+fn is_found<P: Policy>(canary: Canary) {
+    let scale = scale(1);
+    let database = loaded::<P, Words>(scale, &words());
+    let mut versions = Versions::of(&database, scale).unwrap();
+    plant(Some(canary));
+    let found = (0..ROUNDS).find_map(|round| {
+        let recorded = record(&database, (scale, Mix::Standard), round, 500, refused);
+        versions.check(recorded).err().map(|disorder| (round, disorder))
+    });
+    plant(None);
+    let Some((round, disorder)) = found else { panic!("{} was not found", canary.name()) };
+    println!("{}, found in round {round}: {disorder}", canary.name());
+}
+
+#[test]
+fn planted_mistakes_are_found() {
+    is_found::<Optimistic>(Canary::ReadsNotValidated);
+    is_found::<Locking<NoWait>>(Canary::LockReleasedEarly);
+    is_found::<Locking<WaitDie>>(Canary::LockReleasedEarly);
+}
