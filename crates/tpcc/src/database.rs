@@ -71,8 +71,9 @@ pub enum Unit {
 /// The items of a unit.
 const ITEMS: u32 = 5000;
 
-/// The rows of a transaction of the load.
-const BATCH: usize = 100;
+/// The rows of a transaction of the load, at most about. Two transactions of many more would nearly
+/// always need one lock of an absent key, of which a store with locks has 65 536.
+const BATCH: usize = 96;
 
 impl Unit {
     /// The units of a load.
@@ -163,12 +164,12 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
     pub fn load(&self, population: &Population, unit: &Unit) -> Result<u64, Failure> {
         match unit {
             Unit::Items(range) => {
-                self.insert_all(population.items(range.clone()), |tx, row| self.item(tx, row))
+                self.insert_all(1, population.items(range.clone()), |tx, row| self.item(tx, row))
             }
             Unit::Warehouse(warehouse) => self.load_warehouse(population, *warehouse),
             Unit::Stock(warehouse, range) => {
                 let rows = population.stock(*warehouse, range.clone());
-                self.insert_all(rows, |tx, row| self.stock(tx, row))
+                self.insert_all(1, rows, |tx, row| self.stock(tx, row))
             }
             Unit::District(warehouse, district) => {
                 self.load_district(population, (*warehouse, *district))
@@ -176,16 +177,17 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
         }
     }
 
-    /// Inserts rows, some in each transaction. Returns their number.
+    /// Inserts items of some rows each, several in each transaction. Returns the number of items.
     fn insert_all<T>(
         &self,
+        each: usize,
         rows: impl Iterator<Item = T>,
         insert: impl Fn(&Tx<'_, P>, &T) -> Result<(), Error>,
     ) -> Result<u64, Failure> {
-        let (mut rows, mut batch, mut count) = (rows, Vec::with_capacity(BATCH), 0);
+        let (mut rows, mut batch, mut count) = (rows, Vec::with_capacity(BATCH / each), 0);
         loop {
             batch.clear();
-            batch.extend(rows.by_ref().take(BATCH));
+            batch.extend(rows.by_ref().take(BATCH / each));
             if batch.is_empty() {
                 return Ok(count);
             }
@@ -196,7 +198,7 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
 
     fn load_warehouse(&self, population: &Population, warehouse: u32) -> Result<u64, Failure> {
         let (row, table) = (population.warehouse(warehouse), &self.tables.warehouses);
-        self.insert_all(std::iter::once(row), |tx, of| {
+        self.insert_all(1, std::iter::once(row), |tx, of| {
             tx.insert(&table.table, |row| {
                 row.set(table.key, u64::from(of.id))?;
                 row.set(table.name, of.name.as_bytes())?;
@@ -213,7 +215,7 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
         (warehouse, district): (u32, u8),
     ) -> Result<u64, Failure> {
         let (row, table) = (population.district(warehouse, district), &self.tables.districts);
-        let mut count = self.insert_all(std::iter::once(row), |tx, of| {
+        let mut count = self.insert_all(1, std::iter::once(row), |tx, of| {
             tx.insert(&table.table, |row| {
                 row.set(table.key, keys::district(warehouse, district))?;
                 row.set(table.name, of.name.as_bytes())?;
@@ -224,7 +226,7 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
             })
         })?;
         let customers = population.customers(warehouse, district);
-        count += 2 * self.insert_all(customers, |tx, (customer, history)| {
+        count += 2 * self.insert_all(2, customers, |tx, (customer, history)| {
             self.customer(tx, customer)?;
             let key = keys::customer(keys::district(warehouse, district), customer.id);
             self.history(tx, key, history)
@@ -233,7 +235,7 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
         let orders = population.orders(warehouse, district).inspect(|(order, _, is_new)| {
             lines += u64::from(order.line_count) + u64::from(*is_new);
         });
-        count += self.insert_all(orders, |tx, (order, lines, is_new)| {
+        count += self.insert_all(12, orders, |tx, (order, lines, is_new)| {
             self.order(tx, order, *is_new)?;
             lines.iter().try_for_each(|line| self.line(tx, line))
         })?;
