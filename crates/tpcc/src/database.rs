@@ -1,8 +1,10 @@
 //! A database of TPC-C: its store, and its load.
 
 use crate::keys;
+use crate::notes::Notes;
 use crate::tables::{Second, Structures, Tables};
 use crate::transactions::Failure;
+use silvics_store::durability::Ticket;
 use silvics_store::index::{Scannable, Search};
 use silvics_store::{Error, MemoryUse, Policy, Store, Tx};
 use silvics_sync::atomic::{AtomicU64, Ordering};
@@ -39,19 +41,27 @@ const NUMBERS: u64 = 1024;
 const FIRST: u64 = 1 << 30;
 
 /// The state that a thread keeps from one transaction to the next.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Session<N = ()> {
     /// The next number of the history, and the end of those that it has taken.
     next: u64,
     end: u64,
     /// The notes of the last transaction.
     pub(crate) notes: N,
+    /// The ticket of the last transaction.
+    ticket: Option<Ticket>,
 }
 
-impl Session {
-    /// A session that takes no notes.
-    pub fn new() -> Self {
-        Self::default()
+impl Default for Session {
+    fn default() -> Self {
+        Self::noting(())
+    }
+}
+
+impl<N> Session<N> {
+    /// A session that takes these notes.
+    pub(crate) fn noting(notes: N) -> Self {
+        Self { next: 0, end: 0, notes, ticket: None }
     }
 }
 
@@ -71,8 +81,8 @@ pub enum Unit {
 /// The items of a unit.
 const ITEMS: u32 = 5000;
 
-/// The rows of a transaction of the load, at most about. Two transactions of many more would nearly
-/// always need one lock of an absent key, of which a store with locks has 65 536.
+/// The rows of a transaction of the load, on average. Two larger transactions would nearly always
+/// share one of the 65 536 locks for absent keys of a store with locks.
 const BATCH: usize = 96;
 
 impl Unit {
@@ -155,6 +165,26 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
         session.next - 1
     }
 
+    /// Runs `body` until it is committed, with the notes of the session.
+    pub(crate) fn transact<T, N: Notes>(
+        &self,
+        session: &mut Session<N>,
+        body: impl Fn(&Tx<'_, P>, &mut N) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let notes = &mut session.notes;
+        let (value, ticket) = self.store.transact_deferred(|tx| {
+            notes.clear();
+            body(tx, notes)
+        })?;
+        session.ticket = Some(ticket);
+        Ok(value)
+    }
+
+    /// Waits until all transactions of the session are durable.
+    pub fn wait<N>(&self, session: &Session<N>) -> Result<(), Failure> {
+        session.ticket.map_or(Ok(()), |ticket| Ok(self.store.wait(ticket)?))
+    }
+
     /// The numbers of the history that sessions have taken.
     pub(crate) fn numbers(&self) -> std::ops::Range<u64> {
         FIRST..self.history.load(Ordering::Relaxed)
@@ -177,21 +207,25 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
         }
     }
 
-    /// Inserts items of some rows each, several in each transaction. Returns the number of items.
+    /// Inserts items of `each` rows, several in each transaction, and waits until they are durable.
+    /// Returns the number of items.
     fn insert_all<T>(
         &self,
         each: usize,
         rows: impl Iterator<Item = T>,
         insert: impl Fn(&Tx<'_, P>, &T) -> Result<(), Error>,
     ) -> Result<u64, Failure> {
-        let (mut rows, mut batch, mut count) = (rows, Vec::with_capacity(BATCH / each), 0);
+        let (mut rows, mut batch) = (rows, Vec::with_capacity(BATCH / each));
+        let (mut count, mut last) = (0, None);
         loop {
             batch.clear();
             batch.extend(rows.by_ref().take(BATCH / each));
             if batch.is_empty() {
+                last.map_or(Ok(()), |ticket| self.store.wait(ticket))?;
                 return Ok(count);
             }
-            self.store.transact(|tx| batch.iter().try_for_each(|row| insert(tx, row)))?;
+            let insert_all = |tx: &Tx<'_, P>| batch.iter().try_for_each(|row| insert(tx, row));
+            last = Some(self.store.transact_deferred(insert_all)?.1);
             count += batch.len() as u64;
         }
     }

@@ -18,20 +18,23 @@
 
 use silvics_workload::tpcc::LastName;
 
-const DISTRICT: u32 = 4;
-const CUSTOMER: u32 = 12;
-const ORDER: u32 = 24;
-const LINE: u32 = 4;
-const ITEM: u32 = 17;
+pub(crate) const DISTRICT: u32 = 4;
+pub(crate) const CUSTOMER: u32 = 12;
+pub(crate) const ORDER: u32 = 24;
+pub(crate) const LINE: u32 = 4;
+pub(crate) const ITEM: u32 = 17;
 const NAME: u32 = 10;
 
 /// The greatest number of an order.
 pub const ORDERS_MAX: u32 = (1 << ORDER) - 1;
 
+/// The bits of the widest key.
+pub(crate) const WIDEST: u32 = 14 + DISTRICT + CUSTOMER + ORDER;
+
 const _: () = {
     use silvics_workload::tpcc::{CUSTOMERS, DISTRICTS, ITEMS, LINES, WAREHOUSES_MAX};
     assert!(WAREHOUSES_MAX < 1 << 14 && DISTRICTS < 1 << DISTRICT && CUSTOMERS < 1 << CUSTOMER);
-    assert!(ITEMS < 1 << ITEM && LINES < 1 << LINE && 14 + DISTRICT + CUSTOMER + ORDER <= 64);
+    assert!(ITEMS < 1 << ITEM && LINES < 1 << LINE && WIDEST <= 64);
 };
 
 /// A district of a warehouse.

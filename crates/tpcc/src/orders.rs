@@ -2,11 +2,11 @@
 
 use crate::database::{Database, Session};
 use crate::keys;
-use crate::notes::{Notes, Part, Take};
+use crate::notes::{self, Notes, Part, Take};
 use crate::tables::DISTRICT_INFO;
 use crate::transactions::{Failure, missing};
 use silvics_store::index::{Scannable, Search};
-use silvics_store::{Policy, Tx};
+use silvics_store::{Error, Policy, Tx};
 use silvics_workload::tpcc::{LINES, Line, NewOrder, OrderRow, UNUSED_ITEM};
 
 /// A line of an order, as it is shown to the terminal.
@@ -45,6 +45,11 @@ fn is_original(data: &[u8]) -> bool {
     data.windows(ORIGINAL.len()).any(|part| part == ORIGINAL)
 }
 
+/// The version of a stock: its orders, and the quantity.
+pub(crate) fn stock(orders: Result<u32, Error>, quantity: i32) -> Result<u64, Error> {
+    notes::pair(orders, Ok(quantity as u32))
+}
+
 /// The facts that a new order has read before its lines.
 struct Head {
     order: u64,
@@ -57,17 +62,13 @@ struct Head {
 impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
     /// Enters an order. Fails with [`Failure::RolledBack`] if an item does not exist; then nothing
     /// has changed.
-    pub fn new_order<N: Notes>(
+    pub(crate) fn new_order<N: Notes>(
         &self,
         input: &NewOrder,
         session: &mut Session<N>,
         now: u64,
     ) -> Result<Entered, Failure> {
-        let notes = &mut session.notes;
-        self.store.transact(|tx| {
-            notes.clear();
-            self.enter(tx, input, now, notes)
-        })
+        self.transact(session, |tx, notes| self.enter(tx, input, now, notes))
     }
 
     fn enter<N: Notes>(
@@ -181,16 +182,16 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
         let (table, key) = (&self.tables.stocks, keys::stock(line.supplier, line.item));
         let (mut left, mut original, mut info) = (0, false, [0; DISTRICT_INFO]);
         let found = tx.update(&table.rows, key, |row| -> Result<(), Failure> {
-            let quantity = i32::from(line.quantity);
-            left = row.get(table.quantity)? - quantity;
+            let before = row.get(table.quantity)?;
+            notes.read(Part::Stock, key, || stock(row.get(table.orders), before))?;
+            left = before - i32::from(line.quantity);
             if left < 10 {
                 left += 91;
             }
             row.set(table.quantity, left)?;
             row.set(table.ytd, row.get(table.ytd)?.wrapping_add(u32::from(line.quantity)))?;
-            notes.read(Part::Stock, key, || Ok(u64::from(row.get(table.orders)?)))?;
             row.set(table.orders, row.get(table.orders)?.wrapping_add(1))?;
-            notes.write(Part::Stock, key, || Ok(u64::from(row.get(table.orders)?)))?;
+            notes.write(Part::Stock, key, || stock(row.get(table.orders), left))?;
             if line.supplier != input.warehouse {
                 row.set(table.remotes, row.get(table.remotes)?.wrapping_add(1))?;
             }

@@ -3,7 +3,7 @@
 use crate::database::{Database, Session};
 use crate::keys;
 use crate::notes::{self, Notes, Part, Take};
-use crate::orders::Entered;
+use crate::orders::{Entered, stock};
 use crate::tables::Second;
 use silvics_store::index::{Scannable, Search};
 use silvics_store::{Error, Policy, Row, Tx};
@@ -132,8 +132,22 @@ const RECENT: u32 = 20;
 const DATA: usize = 500;
 
 impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
-    /// Runs a transaction until it is committed or rolled back. `now` is the time in microseconds.
+    /// Runs a transaction until it is committed or rolled back, and durable. `now` is the time in
+    /// microseconds.
     pub fn run<N: Notes>(
+        &self,
+        transaction: &Transaction,
+        session: &mut Session<N>,
+        now: u64,
+    ) -> Result<Outcome, Failure> {
+        let outcome = self.run_deferred(transaction, session, now)?;
+        self.wait(session)?;
+        Ok(outcome)
+    }
+
+    /// Runs a transaction until it is committed or rolled back. If the database has a log, do not
+    /// pass the outcome on before [`Database::wait`] has returned.
+    pub fn run_deferred<N: Notes>(
         &self,
         transaction: &Transaction,
         session: &mut Session<N>,
@@ -150,7 +164,7 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
             Transaction::Delivery(input) => {
                 Outcome::Delivered(self.delivery(*input, session, now)?)
             }
-            Transaction::StockLevel(input) => Outcome::Low(self.stock_level(input, session)?),
+            Transaction::StockLevel(input) => Outcome::Low(self.stock_level(*input, session)?),
         })
     }
 
@@ -185,18 +199,14 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
     }
 
     /// Books a payment (clause 2.5).
-    pub fn payment<N: Notes>(
+    fn payment<N: Notes>(
         &self,
         input: &Payment,
         session: &mut Session<N>,
         now: u64,
     ) -> Result<Paid, Failure> {
         let number = self.number(session);
-        let notes = &mut session.notes;
-        self.store.transact(|tx| {
-            notes.clear();
-            self.pay(tx, input, (number, now), notes)
-        })
+        self.transact(session, |tx, notes| self.pay(tx, input, (number, now), notes))
     }
 
     fn pay<N: Notes>(
@@ -263,14 +273,14 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
         let mut balance = 0;
         let found = tx.update(&table.rows, customer, |row| -> Result<(), Failure> {
             notes.read(Part::Customer, customer, || {
-                notes::customer(row.get(table.payments), row.get(table.deliveries))
+                notes::pair(row.get(table.payments), row.get(table.deliveries))
             })?;
             balance = row.get(table.balance)? - amount;
             row.set(table.balance, balance)?;
             row.set(table.ytd_payment, row.get(table.ytd_payment)? + amount)?;
             row.set(table.payments, row.get(table.payments)?.wrapping_add(1))?;
             notes.write(Part::Customer, customer, || {
-                notes::customer(row.get(table.payments), row.get(table.deliveries))
+                notes::pair(row.get(table.payments), row.get(table.deliveries))
             })?;
             if row.get(table.credit)? == b"BC" {
                 let note = Note::of(input, customer);
@@ -289,21 +299,19 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
     }
 
     /// Reads the last order of a customer (clause 2.6).
-    pub fn order_status<N: Notes>(
+    fn order_status<N: Notes>(
         &self,
         input: &OrderStatus,
         session: &mut Session<N>,
     ) -> Result<LastOrder, Failure> {
-        let notes = &mut session.notes;
-        self.store.transact(|tx| {
-            notes.clear();
+        self.transact(session, |tx, notes| {
             let district = keys::district(input.warehouse, input.district);
             let customer = self.customer_of(tx, district, input.customer)?;
             let table = &self.tables.customers;
             let row = tx.get(&table.rows, customer)?;
             let row = row.ok_or_else(|| missing("customer", customer))?;
             notes.read(Part::Customer, customer, || {
-                notes::customer(row.get(table.payments), row.get(table.deliveries))
+                notes::pair(row.get(table.payments), row.get(table.deliveries))
             })?;
             let balance = row.get(table.balance)?;
             let (last, carrier) = self.last_order(tx, customer, notes)?;
@@ -374,7 +382,7 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
     }
 
     /// Delivers the oldest new order of each district (clause 2.7).
-    pub fn delivery<N: Notes>(
+    fn delivery<N: Notes>(
         &self,
         input: Delivery,
         session: &mut Session<N>,
@@ -383,9 +391,7 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
         if !self.scans() {
             return Err(Failure::NoScans);
         }
-        let notes = &mut session.notes;
-        self.store.transact(|tx| {
-            notes.clear();
+        self.transact(session, |tx, notes| {
             let mut delivered = Delivered::default();
             for (number, order) in (1..).zip(&mut delivered.orders) {
                 let district = keys::district(input.warehouse, number);
@@ -426,12 +432,12 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
         let customers = &self.tables.customers;
         let found = tx.update(&customers.rows, customer, |row| -> Result<(), Failure> {
             notes.read(Part::Customer, customer, || {
-                notes::customer(row.get(customers.payments), row.get(customers.deliveries))
+                notes::pair(row.get(customers.payments), row.get(customers.deliveries))
             })?;
             row.set(customers.balance, row.get(customers.balance)? + amount)?;
             row.set(customers.deliveries, row.get(customers.deliveries)?.wrapping_add(1))?;
             Ok(notes.write(Part::Customer, customer, || {
-                notes::customer(row.get(customers.payments), row.get(customers.deliveries))
+                notes::pair(row.get(customers.payments), row.get(customers.deliveries))
             })?)
         })?;
         if !found {
@@ -466,14 +472,12 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
 
     /// Counts the items of the last 20 orders of which less than the threshold is in stock (clause
     /// 2.8).
-    pub fn stock_level<N: Notes>(
+    fn stock_level<N: Notes>(
         &self,
-        input: &StockLevel,
+        input: StockLevel,
         session: &mut Session<N>,
     ) -> Result<usize, Failure> {
-        let notes = &mut session.notes;
-        self.store.transact(|tx| {
-            notes.clear();
+        self.transact(session, |tx, notes| {
             let tables = &self.tables;
             let key = keys::district(input.warehouse, input.district);
             let row = tx.get(&tables.districts.rows, key)?;
@@ -493,8 +497,8 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Database<P, I> {
                 let key = keys::stock(input.warehouse, item);
                 let row = tx.get(&tables.stocks.rows, key)?;
                 let row = row.ok_or_else(|| missing("stock", key))?;
-                notes.read(Part::Stock, key, || Ok(u64::from(row.get(tables.stocks.orders)?)))?;
                 let left = row.get(tables.stocks.quantity)?;
+                notes.read(Part::Stock, key, || stock(row.get(tables.stocks.orders), left))?;
                 low += usize::from(left < i32::from(input.threshold));
             }
             Ok(low)

@@ -1,6 +1,6 @@
-//! Mistakes planted in the store that the check of dependencies must find in transactions of TPC-C.
-//! The store's other ones need insertions into scanned gaps, or an index of which rows change their
-//! keys: these transactions have neither.
+//! Mistakes planted in the store, which the check of dependencies must find in transactions of
+//! TPC-C. The other planted mistakes concern insertions into scanned gaps, of which there are few
+//! here, and rows that change their keys, of which there is none.
 #![cfg(feature = "canaries")]
 
 #[path = "support/record.rs"]
@@ -11,15 +11,15 @@ use record::record;
 use silvics_store::canary::{Canary, plant};
 use silvics_store::{Error, Locking, NoWait, Optimistic, Policy, WaitDie};
 use silvics_tpcc::Failure;
-use silvics_tpcc::serial::Versions;
+use silvics_tpcc::serial::{Disorder, Versions};
 use silvics_workload::tpcc::Mix;
 use support::{Words, loaded, scale, words};
 
 /// The rounds in which a mistake must be found.
 const ROUNDS: usize = 200;
 
-/// A number of an order that is given twice is refused by the store, too. Without the refused
-/// transaction, the check must find the other ones.
+/// If two transactions take one number for their orders, the store refuses the second order. The
+/// check must find the mistake in the transactions that were not refused.
 fn refused(failure: &Failure) {
     assert!(matches!(failure, Failure::Store(Error::Unique { .. })), "{failure}");
 }
@@ -35,12 +35,14 @@ fn is_found<P: Policy>(canary: Canary) {
     });
     plant(None);
     let Some((round, disorder)) = found else { panic!("{} was not found", canary.name()) };
+    assert!(matches!(disorder, Disorder::Anomaly { .. }), "{disorder}");
     println!("{}, found in round {round}: {disorder}", canary.name());
 }
 
 #[test]
 fn planted_mistakes_are_found() {
     is_found::<Optimistic>(Canary::ReadsNotValidated);
+    is_found::<Optimistic>(Canary::LostUpdate);
     is_found::<Locking<NoWait>>(Canary::LockReleasedEarly);
     is_found::<Locking<WaitDie>>(Canary::LockReleasedEarly);
 }

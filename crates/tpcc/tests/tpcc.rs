@@ -33,7 +33,7 @@ where
             let counts = &counts;
             scope.spawn(move || {
                 let mut terminal = scale.terminal(mix, SEED, Share { thread, threads: 2 });
-                let mut session = Session::new();
+                let mut session = Session::default();
                 for number in 0..each {
                     let transaction = terminal.draw();
                     let now = NOW + number as u64;
@@ -103,7 +103,7 @@ fn orders_and_payments_run_over_trees_without_scans() {
     let mut refused = HashSet::new();
     for _ in 0..100 {
         let transaction = terminal.draw();
-        if let Err(failure) = database.run(&transaction, &mut Session::new(), NOW) {
+        if let Err(failure) = database.run(&transaction, &mut Session::default(), NOW) {
             assert!(matches!(failure, Failure::NoScans), "{failure}");
             refused.insert(std::mem::discriminant(&transaction));
         }
@@ -123,7 +123,7 @@ fn lists_and_ranges_find_the_same_customers() {
     );
     let other = loaded::<Optimistic, Words>(scale, &lists);
     let mut terminal = scale.terminal(Mix::Half, 3, Share::ALONE);
-    let (mut a, mut b) = (Session::new(), Session::new());
+    let (mut a, mut b) = (Session::default(), Session::default());
     for _ in 0..500 {
         let transaction = terminal.draw();
         let outcomes = (one.run(&transaction, &mut a, NOW), other.run(&transaction, &mut b, NOW));
@@ -139,7 +139,8 @@ fn the_customer_in_the_middle_pays() {
     let mut terminal = scale.terminal(Mix::Half, 9, Share::ALONE);
     let mut shared = 0;
     for _ in 0..400 {
-        let Transaction::Payment(input) = terminal.draw() else { continue };
+        let transaction = terminal.draw();
+        let Transaction::Payment(input) = &transaction else { continue };
         let Customer::LastName(name) = input.customer else { continue };
         let (warehouse, district) = (input.customer_warehouse, input.customer_district);
         let customers = Population::new(scale, SEED, NOW).customers(warehouse, district);
@@ -148,7 +149,8 @@ fn the_customer_in_the_middle_pays() {
         named.sort_unstable();
         shared += usize::from(named.len() > 2);
         let middle = named[named.len().div_ceil(2) - 1].1;
-        let paid = database.payment(&input, &mut Session::new(), NOW).unwrap();
+        let outcome = database.run(&transaction, &mut Session::default(), NOW).unwrap();
+        let Outcome::Paid(paid) = outcome else { panic!("{outcome:?}") };
         assert_eq!(paid.customer, middle, "{named:?}");
     }
     assert!(shared > 20, "{shared} names of three customers or more");
@@ -160,7 +162,7 @@ fn an_order_is_entered_and_delivered() {
     let scale = scale(1);
     let database = loaded::<Optimistic, Words>(scale, &words());
     let mut terminal = scale.terminal(Mix::Standard, 1, Share::ALONE);
-    let mut session = Session::new();
+    let mut session = Session::default();
     let mut draw = |wanted: fn(&Transaction) -> bool| loop {
         let transaction = terminal.draw();
         if wanted(&transaction) {
@@ -169,11 +171,11 @@ fn an_order_is_entered_and_delivered() {
     };
     let is_order = |of: &Transaction| matches!(of, Transaction::NewOrder(o) if !o.rolls_back());
     let order = draw(is_order);
-    let Transaction::NewOrder(input) = &order else { unreachable!() };
-    let entered = database.new_order(input, &mut session, NOW).unwrap();
-    assert_eq!(entered.order, scale.customers() + 1);
-    let next = database.new_order(input, &mut session, NOW).unwrap();
-    assert_eq!(next.order, entered.order + 1);
+    for next in 1..3 {
+        let outcome = database.run(&order, &mut session, NOW).unwrap();
+        let Outcome::Entered(entered) = outcome else { panic!("{outcome:?}") };
+        assert_eq!(entered.order, scale.customers() + next);
+    }
     let rolled_back = draw(|of| matches!(of, Transaction::NewOrder(o) if o.rolls_back()));
     let outcome = database.run(&rolled_back, &mut session, NOW).unwrap();
     assert_eq!(outcome, Outcome::RolledBack);
@@ -194,7 +196,7 @@ fn an_order_is_entered_and_delivered() {
 fn a_database_of_another_scale_is_noticed() {
     let database = loaded::<Optimistic, Words>(scale(1), &words());
     let mut terminal = scale(2).terminal(Mix::Half, 1, Share { thread: 1, threads: 2 });
-    let failed = database.run(&terminal.draw(), &mut Session::new(), NOW);
+    let failed = database.run(&terminal.draw(), &mut Session::default(), NOW);
     let Err(failure @ Failure::Missing { table: "warehouse", key: 2 }) = failed else {
         panic!("{failed:?}")
     };

@@ -135,8 +135,8 @@ pub enum TpccVerb {
     Load(Box<TpccArgs>),
     /// Loads the tables, and measures the transactions
     Run(Box<TpccArgs>),
-    /// Loads the tables, measures the transactions, and checks the consistency conditions after the
-    /// load and after each round
+    /// Loads the tables, measures the transactions, checks that they have a serial order, and
+    /// checks the consistency conditions after the load and after each round
     Check(Box<TpccArgs>),
 }
 
@@ -152,6 +152,11 @@ pub struct TpccArgs {
     /// transaction ends when its record is in the log, and synced
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
+
+    /// The terminals of each thread in a run with `--data`, at most 16: the thread makes one
+    /// transaction for each, and then waits until the records of all are synced [default: 10]
+    #[arg(long, value_name = "N")]
+    pub terminals: Option<String>,
 
     /// The transactions: standard (all five, 45 % new orders and 43 % payments), half (the ATC'18
     /// study's half new orders and half payments, for which an index need not scan)

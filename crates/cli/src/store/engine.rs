@@ -1,5 +1,7 @@
 //! Databases as the benchmarks measure them.
 
+use silvics_store::Error;
+
 /// A wrong answer of an engine.
 pub type Wrong = String;
 
@@ -10,6 +12,20 @@ pub enum Stop {
     Wrong(Wrong),
     /// It refused a call.
     Refused(String),
+    /// Its log has failed. The first part is the flag that names the folder of the log.
+    Log(&'static str, String),
+}
+
+impl Stop {
+    /// The error of a store, whose log is in the folder that the flag names.
+    pub fn of(error: &Error, log: &'static str) -> Self {
+        match error {
+            Error::ReadOnly { why } | Error::Unacknowledged { why } => {
+                Self::Log(log, format!("its log has failed: {why}"))
+            }
+            _ => Self::Refused(error.to_string()),
+        }
+    }
 }
 
 /// The facts about an engine that a report needs.

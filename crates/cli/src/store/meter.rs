@@ -32,6 +32,10 @@ impl Fault {
             Self::Stop(Stop::Refused(problem)) => {
                 Error::value("--index", format_args!("`{index}` cannot go on: {problem}"))
             }
+            Self::Stop(Stop::Log(flag, problem)) => {
+                let remedy = "make room there; transactions that had ended are not lost";
+                Error::value(flag, format_args!("`{index}` cannot go on: {problem}: {remedy}"))
+            }
             Self::Failure(failure) => failure.of(&index),
             Self::Error(error) => error,
         }
@@ -81,27 +85,54 @@ pub struct Kind {
 pub struct Meter {
     pub start: Instant,
     pub tally: Tally,
+    /// The transactions that were made, also those that have not ended.
+    pub made: u64,
     kinds: Vec<Kind>,
+}
+
+/// A transaction that was made, and has not ended.
+pub struct Open {
+    name: &'static str,
+    operations: u64,
+    began: Option<Instant>,
 }
 
 impl Meter {
     pub fn new() -> Self {
         timed::take();
         LazyLock::force(&CLOCK);
-        Self { start: Instant::now(), tally: Tally::default(), kinds: Vec::new() }
+        Self { start: Instant::now(), tally: Tally::default(), made: 0, kinds: Vec::new() }
     }
 
-    /// Makes a transaction.
+    /// Makes a transaction that ends at once.
     pub fn one(
         &mut self,
         name: &'static str,
         operations: u64,
         transact: impl FnOnce() -> Result<(), Stop>,
     ) -> Result<(), Stop> {
+        let open = self.make(name, operations, transact)?;
+        self.end(open);
+        Ok(())
+    }
+
+    /// Makes a transaction that ends later.
+    pub fn make(
+        &mut self,
+        name: &'static str,
+        operations: u64,
+        transact: impl FnOnce() -> Result<(), Stop>,
+    ) -> Result<Open, Stop> {
         timed::begin();
-        let sampled = self.tally.transactions % SAMPLED == SAMPLED - 1;
+        let sampled = self.made % SAMPLED == SAMPLED - 1;
+        self.made += 1;
         let began = sampled.then(Instant::now);
         transact()?;
+        Ok(Open { name, operations, began })
+    }
+
+    /// Ends a transaction.
+    pub fn end(&mut self, Open { name, operations, began }: Open) {
         let time = began.map(|began| began.elapsed());
         let known = self.kinds.iter().position(|kind| kind.name == name);
         let at = known.unwrap_or_else(|| {
@@ -115,7 +146,6 @@ impl Meter {
         }
         self.tally.transactions += 1;
         self.tally.operations += operations;
-        Ok(())
     }
 
     /// Ends the measurement, with what the transactions have counted.
@@ -171,7 +201,8 @@ impl Sample {
         self.seconds += later.seconds;
         self.cut |= later.cut;
         self.thread_seconds += later.thread_seconds;
-        self.index_seconds = self.index_seconds.zip(later.index_seconds).map(|(a, b)| a + b);
+        let both = self.index_seconds.zip(later.index_seconds).map(|(a, b)| a + b);
+        self.index_seconds = both.or(self.index_seconds).or(later.index_seconds);
         add_kinds(&mut self.kinds, later.kinds);
         for (reason, count) in &mut self.aborts {
             let of = later.aborts.iter().find(|(other, _)| other == reason);

@@ -166,8 +166,9 @@ impl Range {
     }
 
     /// The least and the greatest place that a scan with these entries has covered, or `None` if it
-    /// has covered nothing. A scan that reached its limit covers the places up to its last entry.
-    pub(super) fn covered(&self, entries: &[Entry]) -> Option<((u64, u64), (u64, u64))> {
+    /// has covered nothing. A scan that reached its limit covers the places up to its last entry. A
+    /// place is a key, or a group with a key.
+    pub fn covered(&self, entries: &[Entry]) -> Option<((u64, u64), (u64, u64))> {
         let last = match entries.last() {
             Some(&last) if self.limit.is_some_and(|limit| entries.len() >= limit) => {
                 Some(self.place(last))

@@ -1,6 +1,7 @@
 //! The configuration in a result.
 
 use super::plan::{End, Phase, Plan, name};
+use super::run::Ordered;
 use crate::flags::units::plural;
 use crate::store::report::{Common, Configured};
 use serde::Serialize;
@@ -16,11 +17,15 @@ pub struct Config {
     pub items: u32,
     pub customers: u32,
     pub mix: &'static str,
+    /// The terminals of each thread.
+    pub terminals: usize,
     /// The seconds of a run, or the transactions of each thread.
     pub seconds: Option<f64>,
     pub transactions: Option<u64>,
-    /// The transactions of all databases that a check has recorded, and that have a serial order.
+    /// The recorded transactions of all databases, which have a serial order, and the choices that
+    /// were left open: an anomaly that depends on these may have been missed.
     pub serializable: Option<u64>,
+    pub open_choices: Option<u64>,
 }
 
 impl Config {
@@ -46,17 +51,18 @@ impl Config {
             items: plan.scale.items(),
             customers: plan.scale.customers(),
             mix: name(plan.mix),
+            terminals: plan.terminals,
             seconds,
             transactions,
             serializable: None,
+            open_choices: None,
         }
     }
 
-    /// Counts transactions that were found to have a serial order, if this is a check.
-    pub fn count_checked(&mut self, transactions: u64) {
-        if self.common.phase == "check" {
-            *self.serializable.get_or_insert(0) += transactions;
-        }
+    /// Counts transactions that were found to have a serial order.
+    pub fn count_checked(&mut self, ordered: Ordered) {
+        *self.serializable.get_or_insert(0) += ordered.transactions;
+        *self.open_choices.get_or_insert(0) += ordered.open;
     }
 }
 
@@ -79,8 +85,12 @@ impl Configured for Config {
             "half" => "half new orders, half payments: not comparable with the full mix",
             _ => "the standard mix, without think times",
         };
+        let terminals = match self.terminals {
+            1 => String::new(),
+            of => format!("{of} terminals a thread; "),
+        };
         format!(
-            "{} {}: {} warehouse{} of {} items and 10 × {} customers; {mix}; {end}",
+            "{} {}: {} warehouse{} of {} items and 10 × {} customers; {mix}; {terminals}{end}",
             self.common.benchmark,
             self.common.phase,
             self.warehouses,
@@ -93,11 +103,13 @@ impl Configured for Config {
     fn checked(&self) -> String {
         match self.common.phase {
             "check" => format!(
-                "the {} transactions that were committed have a serial order; the consistency \
+                "the {} transactions that were committed have a serial order ({} choices open); the \
+                 consistency \
                  conditions 1 to 12, the counts of the stock, and the number of entries of each \
                  index, after the load and after each round. Times are those of transactions whose \
                  reads and writes are recorded",
-                self.serializable.unwrap_or(0)
+                self.serializable.unwrap_or(0),
+                self.open_choices.unwrap_or(0)
             ),
             "load" => "the number of rows of all tables".into(),
             _ => "each transaction finds all rows that it names (`tpcc check` checks more)".into(),

@@ -59,6 +59,7 @@ pub fn now() -> u64 {
 fn stop(failure: &Failure) -> Stop {
     match failure {
         Failure::Missing { .. } => Stop::Wrong(failure.to_string()),
+        Failure::Store(error) => Stop::of(error, "--data"),
         _ => Stop::Refused(failure.to_string()),
     }
 }
@@ -79,16 +80,18 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Engine for Database<P, I> {
     }
 
     fn run(&self, worker: Worker) -> Result<Lap, Stop> {
-        let mut session = Session::new();
-        worker.drive(|transaction| {
-            let outcome = Self::run(self, transaction, &mut session, now());
-            expected(transaction, outcome)
-        })
+        let transact = |session: &mut Session, transaction: &_| {
+            expected(transaction, self.run_deferred(transaction, session, now()))
+        };
+        let wait = |session: &_| self.wait(session).map_err(|failure| stop(&failure));
+        worker.drive(Session::default(), transact, wait).map(|(lap, _)| lap)
     }
 
-    fn record(&self, worker: Worker, mut recorder: Recorder<'_>) -> Result<(Lap, Record), Stop> {
-        let lap = worker
-            .drive(|transaction| expected(transaction, recorder.run(self, transaction, now())))?;
+    fn record(&self, worker: Worker, recorder: Recorder<'_>) -> Result<(Lap, Record), Stop> {
+        let transact = |recorder: &mut Recorder<'_>, transaction: &_| {
+            expected(transaction, recorder.run(self, transaction, now()))
+        };
+        let (lap, recorder) = worker.drive(recorder, transact, |_| Ok(()))?;
         Ok((lap, recorder.committed()))
     }
 
@@ -111,7 +114,10 @@ impl<P: Policy, I: Scannable + Search<Form = u64>> Engine for Database<P, I> {
     fn checkpoint(&self) -> Result<(), Fault> {
         match self.store().checkpoint() {
             Ok(_) | Err(CheckpointError::NotDurable) => Ok(()),
-            Err(error) => Err(Fault::Stop(Stop::Refused(error.to_string()))),
+            Err(error) => {
+                let problem = format!("the database was not kept, so load it again: {error}");
+                Err(Fault::Stop(Stop::Log("--data", problem)))
+            }
         }
     }
 }

@@ -26,6 +26,7 @@ use crate::progress::Progress;
 use config::Config;
 use engine::Engine;
 use plan::{Phase, Plan};
+use run::Ordered;
 
 /// Runs the benchmark and prints the result. Returns whether the user interrupted it.
 pub fn tpcc(verb: &TpccVerb) -> Result<bool, Error> {
@@ -96,22 +97,25 @@ fn run(
     }
     for &threads in &plan.threads {
         let turns = (plan.contenders.len(), plan.rounds);
-        let mut serializable = 0;
+        let mut ordered = Ordered::default();
         let samples = in_turns(turns, &progress, |at, round| {
             let contender = &plan.contenders[at];
             progress.doing(format!("{} with {threads} threads", contender.name()));
-            let (engine, run) = (&*engines[at], (threads, round));
+            let (engine, turn) = (&*engines[at], (threads, round));
             if plan.phase != Phase::Check {
-                return run::run(engine, plan, run, crew).map_err(|fault| fault.of(contender));
+                return run::run(engine, plan, turn, crew).map_err(|fault| fault.of(contender));
             }
-            let checked = run::check(engine, plan, run, crew);
-            let (sample, transactions) = checked.map_err(|fault| fault.of(contender))?;
+            let checked = run::check(engine, plan, turn, crew);
+            let (sample, of) = checked.map_err(|fault| fault.of(contender))?;
             check((contender, engine), plan, &progress)?;
-            serializable += transactions;
+            ordered.transactions += of.transactions;
+            ordered.open += of.open;
             Ok(sample)
         })?;
         report.add(&plan.contenders, threads, &samples);
-        report.config.count_checked(serializable);
+        if plan.phase == Phase::Check {
+            report.config.count_checked(ordered);
+        }
         if interrupt::pending() {
             break;
         }
@@ -147,6 +151,7 @@ mod tests {
     use engine::Record;
     use run::Worker;
     use silvics_sync::atomic::{AtomicU64, Ordering};
+    use silvics_testkit::serial::{End, Operation, Transaction};
     use silvics_tpcc::serial::{Recorder, Versions};
     use silvics_tpcc::{Condition, Unit, Violation};
     use silvics_workload::tpcc::{Population, Scale};
@@ -162,6 +167,8 @@ mod tests {
     struct Wrong {
         from: u64,
         checks: AtomicU64,
+        /// The operations of a transaction that it pretends to have run.
+        recorded: Vec<Operation>,
     }
 
     impl Measured for Wrong {
@@ -175,10 +182,12 @@ mod tests {
             Ok(0)
         }
         fn run(&self, worker: Worker) -> Result<Lap, Stop> {
-            worker.drive(|_| Ok(()))
+            worker.drive((), |(), _| Ok(()), |()| Ok(())).map(|(lap, ())| lap)
         }
         fn record(&self, worker: Worker, recorder: Recorder<'_>) -> Result<(Lap, Record), Stop> {
-            Ok((worker.drive(|_| Ok(()))?, recorder.committed()))
+            let (lap, _) = worker.drive(recorder, |_, _| Ok(()), |_| Ok(()))?;
+            let (operations, outcome) = (self.recorded.clone(), End::Committed);
+            Ok((lap, vec![Transaction { thread: 0, start: 0, end: 1, outcome, operations }]))
         }
         fn versions(&self, _: Scale) -> Result<Versions, Fault> {
             Ok(Versions::default())
@@ -200,24 +209,36 @@ mod tests {
         }
     }
 
-    /// The conditions are checked after the load, and after each of two rounds.
+    /// The conditions are checked after the load, and after each of two rounds. The order of the
+    /// transactions is checked in each round.
     #[test]
     fn a_violation_ends_the_check() {
         let line = "tpcc --reduced --warehouses 1 --threads 1 --transactions 20 --rounds 2";
         let args = || Box::new(Line::parse_from(line.split(' ')).args);
         let crew = Crew::new();
-        let checked = |verb, from| {
+        let checked = |verb, from, recorded: &[Operation]| {
             let plan = Plan::new(&verb, 1).unwrap();
             let mut report = Report::new(Config::of(&plan), Machine::this(1));
-            let wrong = Wrong { from, checks: AtomicU64::new(0) };
+            let wrong = Wrong { from, checks: AtomicU64::new(0), recorded: recorded.into() };
             run(&plan, Some(Box::new(wrong)), &crew, &mut report)
         };
         for from in 0..3 {
-            let refused = checked(TpccVerb::Check(args()), from);
+            let refused = checked(TpccVerb::Check(args()), from, &[]);
             let Err(Error::Wrong { what, .. }) = refused else { panic!("check {from} is missing") };
             assert!(what.contains("planted"), "{what}");
         }
-        assert!(checked(TpccVerb::Check(args()), 3).is_ok());
-        assert!(checked(TpccVerb::Run(args()), 0).is_ok(), "it only checks where asked");
+        assert!(checked(TpccVerb::Check(args()), 3, &[]).is_ok());
+        assert!(checked(TpccVerb::Run(args()), 0, &[]).is_ok(), "it only checks where asked");
+        // A transaction has read what nobody wrote, and one has written what is not there.
+        let garbage = [Operation::Read { key: 1, value: Some(5) }];
+        let lost =
+            [Operation::Read { key: 1, value: None }, Operation::Write { key: 1, value: Some(5) }];
+        for (recorded, why) in
+            [(&garbage[..], "garbage read"), (&lost, "left W_YTD of warehouse 1 at 5")]
+        {
+            let refused = checked(TpccVerb::Check(args()), 3, recorded);
+            let Err(Error::Wrong { what, .. }) = refused else { panic!("{why} is missing") };
+            assert!(what.contains(why), "{what}");
+        }
     }
 }

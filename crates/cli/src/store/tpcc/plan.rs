@@ -6,6 +6,7 @@ use crate::flags::store::{TpccArgs, TpccVerb};
 use crate::flags::values::{THREADS_MAX, list, named, number, seconds, seed, single};
 use crate::host::memory;
 use crate::store::contenders::{self, Contender, Layout};
+use crate::store::meter;
 use silvics_workload::tpcc::{Mix, Scale, WAREHOUSES_MAX};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -38,6 +39,8 @@ pub struct Plan {
     pub mix: Mix,
     pub threads: Vec<usize>,
     pub load_threads: usize,
+    /// The terminals of a thread: the transactions that it makes before it waits for the log.
+    pub terminals: usize,
     pub end: End,
     pub rounds: usize,
     pub seed: u64,
@@ -89,6 +92,7 @@ impl Plan {
             mix,
             load_threads: most.min(cores),
             threads,
+            terminals: terminals(args, phase)?,
             end: end(args)?,
             rounds: match &args.rounds {
                 Some(text) => single("--rounds", text, |text| number(text, 1, 100_000))?,
@@ -174,6 +178,25 @@ fn scale(args: &TpccArgs, threads: usize, databases: usize) -> Result<Scale, Err
             Err(Error::value("--warehouses", problem))
         }
         _ => Ok(scale),
+    }
+}
+
+/// The terminals of a warehouse (clause 4.2.1).
+const TERMINALS: usize = 10;
+
+/// Fewer than the transactions of which one is timed, so that each terminal's turn comes.
+const TERMINALS_MAX: usize = meter::SAMPLED as usize - 1;
+
+/// The terminals of each thread. Without a log, there is nothing to wait for.
+fn terminals(args: &TpccArgs, phase: Phase) -> Result<usize, Error> {
+    let is_kept = args.data.is_some() && phase == Phase::Run;
+    match &args.terminals {
+        Some(_) if !is_kept => {
+            let problem = "only `tpcc run --data` waits for a log: leave the flag out";
+            Err(Error::value("--terminals", problem))
+        }
+        Some(text) => single("--terminals", text, |text| number(text, 1, TERMINALS_MAX)),
+        None => Ok(if is_kept { TERMINALS } else { 1 }),
     }
 }
 

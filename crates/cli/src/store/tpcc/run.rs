@@ -14,6 +14,7 @@ use silvics_tpcc::serial::{Disorder, Recorder};
 use silvics_workload::Share;
 use silvics_workload::tpcc::{Population, Terminal, Transaction};
 use std::sync::Barrier;
+use std::time::Duration;
 
 /// The name of a kind of transaction. New orders that are rolled back are a kind of their own,
 /// because they do not count for tpmC here.
@@ -32,29 +33,43 @@ fn kind(transaction: &Transaction) -> &'static str {
 pub struct Worker {
     terminal: Terminal,
     end: End,
+    /// The most transactions.
+    most: u64,
+    /// The transactions that are made before they end together.
+    terminals: usize,
 }
 
 /// The transactions after which a thread looks at the time.
 const LOOKS: u64 = 16;
 
 impl Worker {
-    /// Calls `transact` with one transaction after the other.
-    pub fn drive(
+    /// Calls `transact` with one transaction after the other, and `wait` before they end. Both get
+    /// `context`.
+    pub fn drive<C>(
         mut self,
-        mut transact: impl FnMut(&Transaction) -> Result<(), Stop>,
-    ) -> Result<Lap, Stop> {
-        let mut meter = Meter::new();
+        mut context: C,
+        mut transact: impl FnMut(&mut C, &Transaction) -> Result<(), Stop>,
+        wait: impl Fn(&C) -> Result<(), Stop>,
+    ) -> Result<(Lap, C), Stop> {
+        let (mut meter, mut open) = (Meter::new(), Vec::with_capacity(self.terminals));
         loop {
-            let done = meter.tally.transactions;
-            let is_over = match self.end {
-                End::Transactions(all) => done == all,
-                End::After(time) => done.is_multiple_of(LOOKS) && meter.start.elapsed() >= time,
-            };
-            if is_over || (done.is_multiple_of(LOOKS) && interrupt::pending()) {
-                return Ok(meter.lap(Tally::default()));
+            let made = meter.made;
+            let is_over = made == self.most
+                || match self.end {
+                    End::Transactions(all) => made == all,
+                    End::After(time) => made.is_multiple_of(LOOKS) && meter.start.elapsed() >= time,
+                };
+            let is_over = is_over || (made.is_multiple_of(LOOKS) && interrupt::pending());
+            if is_over || open.len() == self.terminals {
+                wait(&context)?;
+                open.drain(..).for_each(|transaction| meter.end(transaction));
+            }
+            if is_over {
+                return Ok((meter.lap(Tally::default()), context));
             }
             let transaction = self.terminal.draw();
-            meter.one(kind(&transaction), 1, || transact(&transaction))?;
+            let transact = || transact(&mut context, &transaction);
+            open.push(meter.make(kind(&transaction), 1, transact)?);
         }
     }
 }
@@ -105,55 +120,63 @@ pub fn run(
     crew: &Crew,
 ) -> Result<Sample, Fault> {
     let run = |worker: Worker, _| Ok((engine.run(worker)?, ()));
-    let (sample, _) = part((engine, plan), (threads, round, plan.end), crew, run)?;
+    let (sample, _) = part((engine, plan), (threads, round, plan.end, u64::MAX), crew, run)?;
     Ok(sample)
 }
 
-/// The transactions of a thread that are recorded before they are checked.
-const RECORDED: u64 = 8192;
+/// The transactions of all threads that are recorded before they are checked.
+const RECORDED: u64 = 16_000;
+
+/// A number of transactions, and of choices that the check of their order left open.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ordered {
+    pub transactions: u64,
+    pub open: u64,
+}
 
 /// Runs the transactions once, records what they read and write, and checks whether they have a
-/// serial order. Returns the number of transactions that have one, too.
+/// serial order.
 pub fn check(
     engine: &dyn Engine,
     plan: &Plan,
     (threads, round): (usize, usize),
     crew: &Crew,
-) -> Result<(Sample, u64), Fault> {
+) -> Result<(Sample, Ordered), Fault> {
     let wrong = |disorder: Disorder| Fault::Stop(Stop::Wrong(disorder.to_string()));
     let (clock, mut versions) = (Clock::new(), engine.versions(plan.scale)?);
     let record = |worker: Worker, thread| engine.record(worker, Recorder::new(&clock, thread));
-    let mut checked = 0;
-    let mut next = |number: usize, each: u64| {
-        // No two parts draw the same transactions.
-        let (turn, end) = (round + number * plan.rounds, End::Transactions(each));
-        let (sample, recorded) = part((engine, plan), (threads, turn, end), crew, record)?;
+    let most = (RECORDED / threads as u64).max(1);
+    let mut ordered = Ordered::default();
+    let mut next = |number: usize, end: End| {
+        // No two parts of a run draw the same transactions.
+        let turn = round + number * plan.rounds;
+        let (sample, recorded) = part((engine, plan), (threads, turn, end, most), crew, record)?;
         let recorded: Vec<_> = recorded.into_iter().flatten().collect();
-        checked += recorded.len() as u64;
-        versions.check(recorded).map_err(wrong)?;
+        ordered.transactions += recorded.len() as u64;
+        ordered.open += versions.check(recorded).map_err(wrong)?;
         Ok(sample)
     };
     let left = |parts: u64, seconds: f64| match plan.end {
-        End::Transactions(each) => each.saturating_sub(parts * RECORDED).min(RECORDED),
-        End::After(time) if seconds < time.as_secs_f64() => RECORDED,
-        End::After(_) => 0,
+        End::Transactions(each) => End::Transactions(each.saturating_sub(parts * most)),
+        End::After(time) => End::After(time.saturating_sub(Duration::from_secs_f64(seconds))),
     };
-    let mut all = next(0, left(0, 0.0))?;
+    let mut all = next(0, plan.end)?;
     for number in 1.. {
-        let each = left(number as u64, all.seconds);
-        if each == 0 || interrupt::pending() {
+        let end = left(number as u64, all.seconds);
+        all.cut |= interrupt::pending();
+        if matches!(end, End::Transactions(0) | End::After(Duration::ZERO)) || all.cut {
             break;
         }
-        all.add(next(number, each)?);
+        all.add(next(number, end)?);
     }
     versions.compare(&engine.versions(plan.scale)?).map_err(wrong)?;
-    Ok((all, checked))
+    Ok((all, ordered))
 }
 
-/// Calls `run` on each thread.
+/// Calls `run` on each thread, which ends after `most` transactions at the latest.
 fn part<T: Send>(
     (engine, plan): (&dyn Engine, &Plan),
-    (threads, number, end): (usize, usize, End),
+    (threads, number, end, most): (usize, usize, End, u64),
     crew: &Crew,
     run: impl Fn(Worker, usize) -> Result<(Lap, T), Stop> + Sync,
 ) -> Result<(Sample, Vec<T>), Fault> {
@@ -162,7 +185,7 @@ fn part<T: Send>(
     let work = |share: Share| {
         let terminal = plan.scale.terminal(plan.mix, plan.seed, share).in_round(number);
         barrier.wait();
-        run(Worker { terminal, end }, share.thread)
+        run(Worker { terminal, end, most, terminals: plan.terminals }, share.thread)
     };
     let laps = crew.work(threads, work, || ()).map_err(Fault::Failure)?;
     let laps = laps.into_iter().collect::<Result<Vec<_>, Stop>>().map_err(Fault::Stop)?;
@@ -175,4 +198,43 @@ fn part<T: Send>(
 /// The rows of all tables.
 fn rows(memory: &[Memory]) -> u64 {
     memory.iter().filter(|part| !part.is_index).map(|part| part.entries).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use silvics_workload::tpcc::{Mix, Scale};
+    use std::cell::RefCell;
+
+    /// No transaction ends before the thread has waited for it.
+    #[test]
+    fn a_thread_waits_when_all_terminals_do() {
+        let worker = |terminals| {
+            let terminal = Scale::reduced(1).unwrap().terminal(Mix::Standard, 1, Share::ALONE);
+            Worker { terminal, end: End::Transactions(25), most: 30, terminals }
+        };
+        let transact = |made: &mut usize, _: &Transaction| {
+            *made += 1;
+            Ok(())
+        };
+        for (terminals, waits) in [(10, &[10, 20, 25][..]), (24, &[24, 25]), (40, &[25])] {
+            let waited = RefCell::new(Vec::new());
+            let wait = |made: &usize| {
+                std::thread::sleep(Duration::from_millis(1));
+                waited.borrow_mut().push(*made);
+                Ok(())
+            };
+            let (lap, made) = worker(terminals).drive(0, transact, wait).unwrap();
+            assert_eq!((made, lap.tally.transactions), (25, 25));
+            assert_eq!(*waited.borrow(), waits, "{terminals} terminals");
+            let least = lap.kinds.iter().filter_map(|kind| match kind.histogram.len() {
+                0 => None,
+                _ => Some(kind.histogram.min()),
+            });
+            let least: Vec<u64> = least.collect();
+            assert!(!least.is_empty() && least.iter().all(|time| *time > 900_000), "{least:?}");
+            let failed = worker(terminals).drive(0, transact, |_| Err(Stop::Wrong("lost".into())));
+            assert!(failed.is_err(), "a failed wait ends the run");
+        }
+    }
 }

@@ -30,7 +30,7 @@ pub struct Ours<P: Policy, I: Search> {
 }
 
 pub(super) fn refused(error: &silvics_store::Error) -> Stop {
-    Stop::Refused(error.to_string())
+    Stop::of(error, "--log")
 }
 
 impl<P: Policy, I: Search<Form = u64>> Ours<P, I> {

@@ -171,7 +171,8 @@ impl Engine {
     pub fn run(&self, crew: &Crew, Each(each): Each) -> Result<(), Failure> {
         let barrier = Barrier::new(crew.runners);
         let work = |share: Share| {
-            let (mut terminal, mut session) = (self.terminal(share).in_round(1), Session::new());
+            let (mut terminal, mut session) =
+                (self.terminal(share).in_round(1), Session::default());
             barrier.wait();
             for _ in 0..each {
                 if interrupt::pending() {
@@ -224,7 +225,7 @@ mod tests {
     #[test]
     fn tables_are_in_the_order_of_their_indexes() {
         let Loaded { engine, tracer, .. } = loaded();
-        let (mut terminal, mut session) = (engine.terminal(Share::ALONE), Session::new());
+        let (mut terminal, mut session) = (engine.terminal(Share::ALONE), Session::default());
         let (mut orders, mut payments) = (0, 0);
         for _ in 0..50 {
             let transaction = terminal.draw();
