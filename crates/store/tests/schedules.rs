@@ -4,9 +4,15 @@
 //! Each schedule chooses the rows at the beginning and the operations of all transactions. The
 //! committed transactions must have a serial order which explains all answers, and in which a
 //! transaction that ended before another began comes first. All such orders are tried. At the end
-//! each index has one entry per row, nothing is locked, and all memory is freed.
+//! each index has one entry per row, nothing is locked, and all memory is freed. One more program
+//! has a log (`schedules/durable.rs`).
 #![cfg(silvics_shuttle)]
 
+#[path = "durability/disk.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod disk;
+#[path = "schedules/durable.rs"]
+mod durable;
 #[path = "schedules/world.rs"]
 mod world;
 
@@ -193,6 +199,7 @@ fn explore<P: Policy>() {
             explore_program(&format!("store:{}:{words}", P::name()), program, SCHEDULES);
         }
     }
+    explore_program(&format!("store:{}", P::name()), durable::program::<P>(), SCHEDULES);
 }
 
 /// All policies run in one test, because a canary is planted for the whole process.
@@ -221,14 +228,20 @@ mod canaries {
         match canary {
             Canary::LostUpdate => ALL, // it can also leave an entry or a lock
             Canary::EntryLeft => &ALL[1..],
+            Canary::ReadsNotAwaited | Canary::AppendedLate => &["is lost", "half there"],
             _ => &["no serial order"],
         }
     }
 
-    fn hunt<P: Policy>(canaries: &[Canary]) {
+    /// Hunts mistakes of durable stores.
+    fn hunt_durable<P: Policy>() {
+        hunt::<P>(&[durable::program::<P>()], &[Canary::ReadsNotAwaited, Canary::AppendedLate]);
+    }
+
+    fn hunt<P: Policy>(programs: &[Program], canaries: &[Canary]) {
         for &canary in canaries {
             plant(Some(canary));
-            let found = hunt_programs(programs::<P>().as_flattened(), BUDGET);
+            let found = hunt_programs(programs, BUDGET);
             plant(None);
             let (name, policy) = (canary.name(), P::name());
             let Some(Found { schedules, scenario, reason }) = found else {
@@ -242,16 +255,22 @@ mod canaries {
     }
 
     pub(super) fn planted_mistakes_are_found() {
-        hunt::<Optimistic>(&[
-            Canary::PhantomsIgnored,
-            Canary::ReadsNotValidated,
-            Canary::LostUpdate,
-            Canary::ScannedKeysIgnored,
-            Canary::EntryStolen,
-            Canary::IndexNotUpdated,
-            Canary::IndexTorn,
-            Canary::EntryLeft,
-        ]);
+        hunt_durable::<Optimistic>();
+        hunt_durable::<Locking<NoWait>>();
+        hunt_durable::<Locking<WaitDie>>();
+        hunt::<Optimistic>(
+            programs::<Optimistic>().as_flattened(),
+            &[
+                Canary::PhantomsIgnored,
+                Canary::ReadsNotValidated,
+                Canary::LostUpdate,
+                Canary::ScannedKeysIgnored,
+                Canary::EntryStolen,
+                Canary::IndexNotUpdated,
+                Canary::IndexTorn,
+                Canary::EntryLeft,
+            ],
+        );
         // No entry can be stolen under these: a row that is written is locked.
         let of_locking = [
             Canary::LockReleasedEarly,
@@ -261,7 +280,7 @@ mod canaries {
             Canary::IndexTorn,
             Canary::EntryLeft,
         ];
-        hunt::<Locking<NoWait>>(&of_locking);
-        hunt::<Locking<WaitDie>>(&of_locking);
+        hunt::<Locking<NoWait>>(programs::<Locking<NoWait>>().as_flattened(), &of_locking);
+        hunt::<Locking<WaitDie>>(programs::<Locking<WaitDie>>().as_flattened(), &of_locking);
     }
 }

@@ -45,6 +45,7 @@ fn locks() -> Option<Box<[WordLock]>> {
 
 /// Locks that are free.
 #[cfg(any(silvics_loom, silvics_shuttle))]
+#[expect(clippy::unnecessary_wraps, reason = "outside of models it can fail")]
 fn locks() -> Option<Box<[WordLock]>> {
     Some((0..WORDS).map(|_| WordLock::default()).collect())
 }
