@@ -206,7 +206,7 @@ impl Log {
         self.turn.lock().failure.clone()
     }
 
-    /// Refuses all further records (W5), and wakes all threads that wait.
+    /// Refuses all further records (W5). The lead, when it is dropped, wakes the threads that wait.
     fn fail(&self, why: &str) {
         {
             let mut queue = self.queue.lock();

@@ -94,7 +94,7 @@
 //! | word | site | ordering | pairs with | why |
 //! |---|---|---|---|---|
 //! | `unsettled` | store in `append` | Release | `seen` | who sees a row of the record sees its position |
-//! | `unsettled` | `seen`, behind a fence | Acquire | publications, removals from indexes | what was read is before it |
+//! | `unsettled` | `seen`, behind a fence | Acquire | publications, removals from indexes | reads are before it |
 //! | `unsettled` | exchange for 0 in `settle` | Release / Relaxed | `seen` | no record follows the group |
 //! | `is_long` | all | Relaxed | – | a hint; the mutex of the queue orders its stores |
 //! | `durable` | store in `settle` | Release | `is_durable` | the group was written before |
