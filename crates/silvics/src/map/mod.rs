@@ -282,11 +282,24 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
     /// An empty map with these options. Fails if what the index needs from the start cannot be
     /// allocated.
     pub fn with_options(options: &Options) -> Result<Self, AllocError> {
+        Self::around(options, I::with_options)
+    }
+
+    /// An empty map with these options over the index that `make` makes of them.
+    pub(crate) fn around(
+        options: &Options,
+        make: impl FnOnce(&Options) -> Result<I, AllocError>,
+    ) -> Result<Self, AllocError> {
         let mut options = options.clone();
         let budget = options.shared_budget();
-        let index = I::with_options(&options)?;
+        let index = make(&options)?;
         let values = Values::new("value", || options.prepare().1, index.domain());
         Ok(Self { index, values, budget, keys: PhantomData })
+    }
+
+    /// The index, for the capabilities that only some have.
+    pub(crate) fn index(&self) -> &I {
+        &self.index
     }
 
     /// Pins the map: the everyday way to call several methods.

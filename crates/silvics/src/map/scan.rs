@@ -33,6 +33,19 @@ fn keep<K: Key>(bound: Bound<&impl AsKey<K>>) -> Bound<<K::Form as Form>::Kept> 
 pub trait KeyRange<K: Key> {
     #[doc(hidden)]
     fn keep(self) -> Kept<K>;
+
+    /// Calls `then` with the bounds.
+    #[doc(hidden)]
+    fn with_bounds<R>(
+        self,
+        then: impl for<'a> FnOnce((Bound<FormRef<'a, K>>, Bound<FormRef<'a, K>>)) -> R,
+    ) -> R
+    where
+        Self: Sized,
+    {
+        let (from, to) = self.keep();
+        then((kept::<K>(&from), kept::<K>(&to)))
+    }
 }
 
 macro_rules! ranges {

@@ -4,12 +4,12 @@ use super::key::{AsKey, AsPrefix, Key};
 use super::outcome::OrPanic;
 use super::verbs::{end_verbs, entry_verbs, point_verbs, rank_verbs, sweep_verbs};
 use super::{
-    CompareExchangeError, Compute, ExtendError, KeyRange, Keyed, Map, MapIndex, Operation, Range,
-    RangeRev, Rejected, RemoveIfError, TryInsertError, Value, ValueRef,
+    CompareExchangeError, Compute, Entry, ExtendError, KeyRange, Keyed, Map, MapIndex, Operation,
+    Range, RangeRev, Rejected, RemoveIfError, TryInsertError, Value, ValueRef,
 };
 use crate::domain::Guard;
 use crate::error::AllocError;
-use crate::index::{OrderStatistics, OrderedEnds};
+use crate::index::{KeyRef, OrderStatistics, OrderedEnds};
 use std::fmt;
 use std::ops::Bound;
 
@@ -64,8 +64,33 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
         Self { map, guard }
     }
 
-    pub(super) fn guard(&self) -> &Guard {
+    pub(crate) fn guard(&self) -> &Guard {
         &self.guard
+    }
+
+    /// Returns references to an entry of the index.
+    ///
+    /// # Safety
+    /// The entry was read in the map's index under the view's guard (M3).
+    pub(crate) unsafe fn found<'g>(
+        &'g self,
+        (form, word): (KeyRef<'g, I>, u64),
+    ) -> Entry<'g, K, V> {
+        (Map::<K, V, I>::key_of(form), self.map.values.lent(word, (&self.guard).into()))
+    }
+
+    /// Returns references to an entry that was taken out of the index under the view's guard.
+    ///
+    /// # Safety
+    /// The map's index returned the entry to the caller alone, under the view's guard (M2).
+    pub(crate) unsafe fn popped<'g>(
+        &'g self,
+        (form, word): (KeyRef<'g, I>, u64),
+    ) -> Entry<'g, K, V> {
+        // The value is retired before the key is decoded: decoding is user code and may panic.
+        self.map.values.taken(word, (&self.guard).into());
+        // SAFETY: the caller's promise.
+        unsafe { self.found((form, word)) }
     }
 
     /// The map.

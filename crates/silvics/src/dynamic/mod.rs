@@ -29,15 +29,27 @@
 //! # Ok::<(), silvics::AllocError>(())
 //! ```
 //!
+//! [`AnyMap`] is a [`Map`](crate::Map) over an index of any structure, and [`Structure`] finds
+//! structures by their names: an index or a map is made of it.
+//!
 //! # Costs
 //! A call through the face costs an indirect jump, and a range or a cursor one allocation. Code
 //! that is measured should name the type of its index.
+
+mod map;
+mod named;
+mod ordered;
+
+pub use map::{AnyEnds, AnyMap, AnyRanks};
+pub use named::{InTable, Structure, StructureError};
+pub use ordered::AnyOrdered;
 
 use crate::domain::Guard;
 use crate::encoding::IndexKey;
 use crate::error::AllocError;
 use crate::index::{
-    AtomicRanges, Batches, Check, Cursor, KeyRef, Lookup, OrderedEnds, OrderedScan, RangeUpdates,
+    AtomicRanges, Batches, Check, Cursor, KeyRef, Lookup, OrderStatistics, OrderedEnds,
+    OrderedScan, RangeUpdates,
 };
 use std::fmt;
 use std::ops::{Bound, Deref, RangeBounds};
@@ -85,6 +97,33 @@ where
 pub trait Ends<K: IndexKey + ?Sized>: Scans<K> + OrderedEnds {}
 
 impl<K: IndexKey + ?Sized, I: Scans<K> + OrderedEnds> Ends<K> for I {}
+
+/// The ranks of the keys of an index. Every index that implements [`OrderStatistics`] and scans
+/// implements this trait.
+pub trait Ranks<K: IndexKey + ?Sized>: Scans<K> {
+    /// See [`OrderStatistics::rank`].
+    fn rank_of(&self, key: K::Ref<'_>, guard: &Guard) -> usize;
+    /// See [`OrderStatistics::nth`].
+    fn nth_of<'g>(&'g self, number: usize, guard: &'g Guard) -> Option<(K::Ref<'g>, u64)>;
+    /// See [`OrderStatistics::count`].
+    fn count_within(&self, bounds: Bounds<'_, K>, guard: &Guard) -> usize;
+}
+
+impl<K: IndexKey + ?Sized, I: Scans<K> + OrderStatistics> Ranks<K> for I
+where
+    I: Lookup<Key = K> + 'static,
+{
+    fn rank_of(&self, key: K::Ref<'_>, guard: &Guard) -> usize {
+        OrderStatistics::rank(self, K::shorten(key), guard)
+    }
+    fn nth_of<'g>(&'g self, number: usize, guard: &'g Guard) -> Option<(K::Ref<'g>, u64)> {
+        OrderStatistics::nth(self, number, guard)
+    }
+    fn count_within(&self, bounds: Bounds<'_, K>, guard: &Guard) -> usize {
+        let bounds = (bounds.0.map(K::shorten), bounds.1.map(K::shorten));
+        OrderStatistics::count(self, bounds, guard)
+    }
+}
 
 /// The atomic reads of ranges of an index. Every index that implements
 /// [`AtomicRanges`] and has ends implements this trait.
