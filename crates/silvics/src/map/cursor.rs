@@ -12,7 +12,7 @@
 
 use super::batched::Buffer;
 use super::copies::Copies;
-use super::key::{AsKey, FormRef, Key};
+use super::key::{AsKey, AsPrefix, FormRef, Key};
 use super::lend::Lends;
 use super::ops::short;
 use super::scan::{Kept, kept};
@@ -140,6 +140,20 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
     /// ```
     pub fn cursor_range(self: &Arc<Self>, range: impl KeyRange<K>) -> Cursor<K, V, I> {
         Cursor::new(Arc::clone(self), range.keep())
+    }
+}
+
+impl<K: Key<Form = [u8]>, V: Value, I: MapIndex<Key = [u8]>> Map<K, V, I> {
+    /// A cursor that sees only the entries whose keys begin with `prefix`, before the first of
+    /// them, and keeps the map alive.
+    ///
+    /// ```
+    /// let map: silvics::Map<String, u32> = [("ab", 1), ("abc", 2), ("b", 3)].into_iter().collect();
+    /// let mut cursor = std::sync::Arc::new(map).cursor_prefix("ab");
+    /// assert!(cursor.seek_to_last() && cursor.key() == Some("abc") && !cursor.next());
+    /// ```
+    pub fn cursor_prefix(self: &Arc<Self>, prefix: impl AsPrefix<K>) -> Cursor<K, V, I> {
+        Cursor::new(Arc::clone(self), Self::prefixed(&prefix))
     }
 }
 

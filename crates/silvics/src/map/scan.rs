@@ -534,7 +534,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
 }
 
 impl<K: Key<Form = [u8]>, V: Value, I: MapIndex<Key = [u8]>> Map<K, V, I> {
-    fn prefixed(prefix: &impl AsPrefix<K>) -> Kept<K> {
+    pub(super) fn prefixed(prefix: &impl AsPrefix<K>) -> Kept<K> {
         prefix.with_prefix(|bytes| (Bound::Included(bytes.to_vec()), behind(bytes)))
     }
 
