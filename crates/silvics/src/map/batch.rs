@@ -1,6 +1,6 @@
 //! Operations on many entries: lookups, upserts, and building a map from sorted entries.
 
-use super::key::{AsKey, Form, Forms, Key};
+use super::key::{AsKey, Form, FormRef, Forms, Key};
 use super::lend::Lends;
 use super::ops::{admit, short};
 use super::outcome::is_shortage;
@@ -162,13 +162,17 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
     ) {
         let mut forms = <K::Form as Form>::Forms::default();
         for (keys, found) in keys.chunks(GROUP).zip(found.chunks_mut(GROUP)) {
-            forms.clear();
-            for key in keys {
-                key.with_form(|form| forms.push(form));
-            }
-            let refs: Vec<KeyRef<'_, I>> = (0..forms.count()).map(|at| forms.get(at)).collect();
             let mut words = [None; GROUP];
-            self.index.get_many(&refs, &mut words, guard);
+            if let Some(refs) = forms_of::<K, Q>(keys) {
+                self.index.get_many(&refs[..keys.len()], &mut words, guard);
+            } else {
+                forms.clear();
+                for key in keys {
+                    key.with_form(|form| forms.push(form));
+                }
+                let refs: Vec<KeyRef<'_, I>> = (0..forms.count()).map(|at| forms.get(at)).collect();
+                self.index.get_many(&refs, &mut words, guard);
+            }
             for (found, word) in found.iter_mut().zip(&words[..keys.len()]) {
                 *found = word.map(|word| self.values.lent(word, guard.into()));
             }
@@ -294,6 +298,16 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         }
         Ok(())
     }
+}
+
+/// The forms of a group of keys, if they are available without an encoding. There is at least one
+/// key, and the places behind those of the keys have the first one.
+fn forms_of<K: Key, Q: AsKey<K>>(keys: &[Q]) -> Option<[FormRef<'_, K>; GROUP]> {
+    let mut forms = [keys.first()?.form()?; GROUP];
+    for (form, key) in forms.iter_mut().zip(keys).skip(1) {
+        *form = key.form()?;
+    }
+    Some(forms)
 }
 
 /// The keys of some entries, and drafts of their values.
