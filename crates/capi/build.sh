@@ -29,7 +29,8 @@ cd "$here"
 target=${CARGO_TARGET_DIR:-$here/../../target}
 prefix=${prefix:-$target/silvics-c}
 folder=$([ $profile = release ] && echo release || echo debug)
-cargo build --quiet --locked --profile $profile ${CARGO_BUILD_TARGET:+--target "$CARGO_BUILD_TARGET"}
+cargo build --quiet --locked --profile $profile ${SILVICS_CARGO_FLAGS:-} \
+  ${CARGO_BUILD_TARGET:+--target "$CARGO_BUILD_TARGET"}
 archive=$target/${CARGO_BUILD_TARGET:+$CARGO_BUILD_TARGET/}$folder/libsilvics_capi.a
 
 mkdir -p "$prefix"/{include,lib/pkgconfig}

@@ -137,8 +137,8 @@ fn measure(row: &mut Row<'_>, rounds: usize, count: usize) {
         assert_eq!(sum, other, "{}: the answers differ", row.name);
         if round > 0 {
             ratios.push((rust + rust_again) / (c + c_again));
-            c_times.push((c + c_again) / 2.0);
-            rust_times.push((rust + rust_again) / 2.0);
+            c_times.push(f64::midpoint(c, c_again));
+            rust_times.push(f64::midpoint(rust, rust_again));
         }
     }
     let at = |list: &mut Vec<f64>, part: f64| {
@@ -240,6 +240,39 @@ fn rows<'a>(library: &'a Library, maps: &'a Maps, keys: &'a [u64]) -> Vec<Row<'a
         let view = maps.any.pin();
         sum_of(keys, |key| view.get(key).map_or(0, |value| *value))
     };
+    vec![
+        Row {
+            name: "`get`, pinned",
+            bar: Some(0.8),
+            c: Box::new(pinned),
+            rust: Box::new(pinned_rust),
+        },
+        Row {
+            name: "`get`, beside `Map::get`",
+            bar: Some(0.9),
+            c: Box::new(move || sum_of(keys, |key| get(null(), key))),
+            rust: Box::new(|| sum_of(keys, |key| maps.map.get(key).map_or(0, |value| *value))),
+        },
+        Row {
+            name: "a step of a cursor",
+            bar: Some(0.7),
+            c: Box::new(c_steps(library, c)),
+            rust: Box::new(|| {
+                let (mut cursor, mut sum) = (maps.any.cursor(), 0_u64);
+                while cursor.next() {
+                    let (key, value) = cursor.current().expect("an entry");
+                    sum = sum.wrapping_add(key).wrapping_add(value.unwrap_or(0));
+                }
+                sum
+            }),
+        },
+        batches(library, maps, keys),
+    ]
+}
+
+/// Batches of lookups.
+fn batches<'a>(library: &'a Library, maps: &'a Maps, keys: &'a [u64]) -> Row<'a> {
+    let c = maps.c;
     let batch = move || {
         let (mut words, mut found) = ([0; 64], [false; 64]);
         let group = |sum: u64, keys: &[u64]| {
@@ -272,39 +305,12 @@ fn rows<'a>(library: &'a Library, maps: &'a Maps, keys: &'a [u64]) -> Vec<Row<'a
         }
         sum
     };
-    vec![
-        Row {
-            name: "`get`, pinned",
-            bar: Some(0.8),
-            c: Box::new(pinned),
-            rust: Box::new(pinned_rust),
-        },
-        Row {
-            name: "`get`, beside `Map::get`",
-            bar: Some(0.9),
-            c: Box::new(move || sum_of(keys, |key| get(null(), key))),
-            rust: Box::new(|| sum_of(keys, |key| maps.map.get(key).map_or(0, |value| *value))),
-        },
-        Row {
-            name: "a step of a cursor",
-            bar: Some(0.7),
-            c: Box::new(c_steps(library, c)),
-            rust: Box::new(|| {
-                let (mut cursor, mut sum) = (maps.any.cursor(), 0_u64);
-                while cursor.next() {
-                    let (key, value) = cursor.current().expect("an entry");
-                    sum = sum.wrapping_add(key).wrapping_add(value.unwrap_or(0));
-                }
-                sum
-            }),
-        },
-        Row {
-            name: "`get_words` of 64, each",
-            bar: None,
-            c: Box::new(batch),
-            rust: Box::new(batch_rust),
-        },
-    ]
+    Row {
+        name: "`get_words` of 64, each",
+        bar: None,
+        c: Box::new(batch),
+        rust: Box::new(batch_rust),
+    }
 }
 
 fn c_steps(library: &Library, c: *mut silvics_map) -> impl FnMut() -> u64 {

@@ -373,8 +373,8 @@ silvics_status silvics_insert_words(const silvics_map *map,
                                     size_t count,
                                     size_t *done);
 
-// Finds the entry with the smallest key, and writes its key and its value. Returns `SILVICS_OK`, or
-// `SILVICS_ABSENT` if the map is empty. At some moment during the call it was the first entry of
+// Finds the entry with the smallest key, and writes its key and its value. Returns `SILVICS_OK`,
+// or `SILVICS_ABSENT` if the map is empty. At some moment during the call it was the first entry of
 // the map.
 //
 // `guard` may be NULL if no byte key and no buffer is to be written. Some structures have no ends:

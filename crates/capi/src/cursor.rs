@@ -3,7 +3,7 @@
 use crate::guard::Caller;
 use crate::handle::{CView, Content, Destructor, map_of, put, silvics_map};
 use crate::registry;
-use crate::status::{Fault, Status, call, silvics_status};
+use crate::status::{Fault, Status, call, caught, silvics_status};
 use crate::types::{Buffer, CKey, CValue, silvics_guard, silvics_key, silvics_value};
 use silvics::dynamic::{AnyMap, AnyOrdered};
 use silvics::key::Key;
@@ -179,19 +179,80 @@ enum Move {
     Stay,
 }
 
+/// Moves a cursor to a neighbour, by a short way if nothing is to be looked up.
+///
+/// # Safety
+/// That of [`silvics_cursor_next`].
+#[inline(always)]
+unsafe fn stepped<const REV: bool>(cursor: *mut silvics_cursor, places: Places) -> Status {
+    // SAFETY: the caller's promise: the cursor is open, and no other call uses it.
+    if let Ok(open) = unsafe { cursor_of(cursor) } {
+        let quick = with_cursor!(&mut open.place, place => {
+            // SAFETY: the caller's promise.
+            unsafe { quick_step::<_, _, REV>(place, places) }
+        });
+        if let Some(status) = quick {
+            return status;
+        }
+    }
+    // SAFETY: the caller's promise. The short way has not moved the cursor.
+    unsafe { moved(cursor, if REV { Move::Prev } else { Move::Next }, places) }
+}
+
+/// Borrows a cursor.
+///
+/// # Safety
+/// The cursor is NULL or open, and no other call uses it for `'a`.
+#[inline(always)]
+unsafe fn cursor_of<'a>(cursor: *mut silvics_cursor) -> Result<&'a mut silvics_cursor, Status> {
+    registry::check(cursor, "cursor")?;
+    // SAFETY: the caller's promise.
+    let cursor = unsafe { cursor.as_mut() }.ok_or(Status::SILVICS_ERROR_NULL)?;
+    if cursor.destructor.closed.load(Ordering::Relaxed) {
+        return Err(Status::SILVICS_ERROR_CLOSED);
+    }
+    Ok(cursor)
+}
+
+/// Moves a cursor to a neighbour, or returns `None` if a buffer is to be looked up.
+///
+/// # Safety
+/// That of [`silvics_cursor_next`].
+#[inline(always)]
+unsafe fn quick_step<K: CKey, V: CValue, const REV: bool>(
+    cursor: &mut AnyCursor<K, V>,
+    Places { key, value, .. }: Places,
+) -> Option<Status> {
+    if V::BORROWED && !value.is_null() {
+        return None;
+    }
+    Some(caught(move || {
+        if !(if REV { cursor.prev() } else { cursor.next() }) {
+            return Status::SILVICS_ABSENT;
+        }
+        // SAFETY: the caller's promise.
+        unsafe {
+            if let Some(word) = V::read_ahead(cursor) {
+                put(value, word);
+            }
+            if let Some(found) = cursor.key() {
+                put(key, K::told(found));
+            }
+        }
+        Status::SILVICS_OK
+    }))
+}
+
 /// Moves a cursor, and writes the entry at which it then stands.
 ///
 /// # Safety
 /// That of [`silvics_cursor_next`]; the bytes of a key are readable.
-#[inline(always)]
+#[cold]
+#[inline(never)]
 unsafe fn moved(cursor: *mut silvics_cursor, to: Move, places: Places) -> Status {
     call(|| {
-        registry::check(cursor, "cursor")?;
-        // SAFETY: the caller's promise: the cursor is open, and no other call uses it.
-        let cursor = unsafe { cursor.as_mut() }.ok_or(Status::SILVICS_ERROR_NULL)?;
-        if cursor.destructor.closed.load(Ordering::Relaxed) {
-            return Err(Status::SILVICS_ERROR_CLOSED.into());
-        }
+        // SAFETY: the caller's promise.
+        let cursor = unsafe { cursor_of(cursor) }?;
         let map = cursor.map;
         // SAFETY: the caller's promise.
         with_cursor!(&mut cursor.place, place => unsafe { step(place, map, to, places) })
@@ -281,7 +342,7 @@ pub unsafe extern "C" fn silvics_cursor_next(
     value: *mut silvics_value,
 ) -> silvics_status {
     // SAFETY: the caller's promise.
-    unsafe { moved(cursor, Move::Next, Places { guard, key, value }) }
+    unsafe { stepped::<false>(cursor, Places { guard, key, value }) }
 }
 
 /// Moves a cursor to the previous entry; from behind the last entry, to the last one.
@@ -297,7 +358,7 @@ pub unsafe extern "C" fn silvics_cursor_prev(
     value: *mut silvics_value,
 ) -> silvics_status {
     // SAFETY: the caller's promise.
-    unsafe { moved(cursor, Move::Prev, Places { guard, key, value }) }
+    unsafe { stepped::<true>(cursor, Places { guard, key, value }) }
 }
 
 /// Moves a cursor to the first entry.

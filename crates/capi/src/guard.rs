@@ -46,8 +46,13 @@ fn thread() -> u64 {
 unsafe fn check(guard: *const silvics_guard, map: *const silvics_map) -> Result<(), Status> {
     // SAFETY: the caller's promise.
     let words = unsafe { &(*guard).words };
-    let is_of = words[STATE] == PINNED && words[MAP] == map.expose_provenance() as u64;
-    if is_of && words[THREAD] == thread() { Ok(()) } else { Err(Status::SILVICS_ERROR_GUARD) }
+    // An unpinned guard is of no map.
+    let is_of = words[MAP] == map.expose_provenance() as u64;
+    if is_of && (cfg!(not(debug_assertions)) || words[THREAD] == thread()) {
+        Ok(())
+    } else {
+        Err(Status::SILVICS_ERROR_GUARD)
+    }
 }
 
 /// Pins a map: buffers and byte keys that calls with this guard return stay valid until
@@ -124,7 +129,7 @@ pub unsafe extern "C" fn silvics_unpin(guard: *mut silvics_guard) -> silvics_sta
     call(|| {
         // SAFETY: H3: the guard has the view, and its state says so once.
         let (words, map) = with_view!(guard, view => unsafe { drop_in_place(view) });
-        words.words[STATE] = UNPINNED;
+        (words.words[STATE], words.words[MAP]) = (UNPINNED, 0);
         registry::count(map, false);
         Ok(Status::SILVICS_OK)
     })
@@ -154,6 +159,21 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
+    /// The view of the guard.
+    ///
+    /// # Safety
+    /// The guard is readable, and `map` is that of the handle.
+    #[inline(always)]
+    pub(crate) unsafe fn view<K: CKey, V: CValue>(
+        self,
+        _map: &AnyMap<K, V>,
+    ) -> Result<&CView<'_, K, V>, Status> {
+        // SAFETY: the caller's promise.
+        unsafe { check(self.guard, self.map) }?;
+        // SAFETY: H3: the guard has a view of this map.
+        Ok(unsafe { &*(&raw const (*self.guard).words[VIEW]).cast() })
+    }
+
     /// Runs `operation` with a view of the map.
     ///
     /// Without a guard, a call that runs short of memory unpins, shrinks the map, and runs once
@@ -169,10 +189,7 @@ impl Caller {
     ) -> Result<R, Fault> {
         if !self.guard.is_null() {
             // SAFETY: the caller's promise.
-            unsafe { check(self.guard, self.map) }?;
-            // SAFETY: H3: the guard has a view of this map.
-            let view = unsafe { &*(&raw const (*self.guard).words[VIEW]).cast() };
-            return operation(view);
+            return operation(unsafe { self.view(map) }?);
         }
         if self.borrows {
             return Err(Status::SILVICS_ERROR_GUARD.into());

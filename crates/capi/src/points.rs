@@ -1,12 +1,13 @@
 //! Calls on one key.
 
 use crate::guard::Caller;
-use crate::handle::{map_of, put, silvics_map, with_map};
-use crate::status::{Fault, Status, call, silvics_status};
+use crate::handle::{Content, map_of, put, silvics_map, with_map};
+use crate::status::{Fault, Status, call, caught, silvics_status};
 use crate::types::{CKey, CValue, silvics_guard, silvics_key, silvics_value};
 use silvics::dynamic::AnyMap;
 use silvics::map::{CompareExchangeError, Rejected, TryInsertError};
 use std::mem::{ManuallyDrop, forget};
+use std::ptr::null;
 
 /// The fault of a value that was not inserted. The program still owns its buffer.
 pub(crate) fn refused<V>(rejected: Rejected<V>) -> Fault {
@@ -42,6 +43,97 @@ pub unsafe extern "C" fn silvics_get(
     key: silvics_key,
     value: *mut silvics_value,
 ) -> silvics_status {
+    // The short ways, if the arguments are right: their code is what a lookup costs.
+    // SAFETY: the caller's promise.
+    if let Ok(content) = unsafe { map_of(map) }.and_then(silvics_map::content) {
+        if guard.is_null() {
+            // SAFETY: the caller's promise.
+            return unsafe { get_apart(content, map, key, value) };
+        }
+        with_map!(content, content => {
+            let caller = Caller { map, guard, borrows: true };
+            // SAFETY: the caller's promise.
+            if let Some(status) = unsafe { quick_get(content, caller, key, value) } {
+                return status;
+            }
+        });
+    }
+    // SAFETY: the caller's promise.
+    unsafe { long_get(map, guard, key, value) }
+}
+
+/// Looks a key up without a guard.
+///
+/// # Safety
+/// That of [`silvics_get`]; the content is that of the map.
+#[inline(never)]
+unsafe fn get_apart(
+    content: &Content,
+    map: *const silvics_map,
+    key: silvics_key,
+    value: *mut silvics_value,
+) -> Status {
+    with_map!(content, content => {
+        // SAFETY: the caller's promise.
+        if let (Ok(key), false) = (unsafe { arg_of(content, key) }, borrows(content, value)) {
+            return caught(move || {
+                let Some(found) = content.get(key) else { return Status::SILVICS_ABSENT };
+                // SAFETY: the caller's promise.
+                unsafe { put(value, found.told()) };
+                Status::SILVICS_OK
+            });
+        }
+    });
+    // SAFETY: the caller's promise.
+    unsafe { long_get(map, null(), key, value) }
+}
+
+/// The key of an argument, for this map.
+///
+/// # Safety
+/// That of [`CKey::arg`].
+#[inline(always)]
+unsafe fn arg_of<'a, K: CKey, V: CValue>(
+    _map: &AnyMap<K, V>,
+    key: silvics_key,
+) -> Result<K::Arg<'a>, Status> {
+    // SAFETY: the caller's promise.
+    unsafe { K::arg(key) }
+}
+
+/// Looks a key up under a guard, or returns `None` if an argument is wrong.
+///
+/// # Safety
+/// That of [`silvics_get`]; the guard is not NULL.
+#[inline(always)]
+unsafe fn quick_get<K: CKey, V: CValue>(
+    map: &AnyMap<K, V>,
+    caller: Caller,
+    key: silvics_key,
+    value: *mut silvics_value,
+) -> Option<Status> {
+    // SAFETY: the caller's promise.
+    let (key, view) = unsafe { (K::arg(key).ok()?, caller.view(map).ok()?) };
+    Some(caught(|| {
+        let Some(found) = view.get(key) else { return Status::SILVICS_ABSENT };
+        // SAFETY: the caller's promise.
+        unsafe { put(value, found.told()) };
+        Status::SILVICS_OK
+    }))
+}
+
+/// [`silvics_get`] with an argument that is wrong.
+///
+/// # Safety
+/// That of [`silvics_get`].
+#[cold]
+#[inline(never)]
+unsafe fn long_get(
+    map: *const silvics_map,
+    guard: *const silvics_guard,
+    key: silvics_key,
+    value: *mut silvics_value,
+) -> Status {
     call(|| {
         // SAFETY: the caller's promise.
         let handle = unsafe { map_of(map) }?;
@@ -55,7 +147,6 @@ pub unsafe extern "C" fn silvics_get(
 
 /// # Safety
 /// That of [`silvics_get`].
-#[inline(always)]
 unsafe fn get<K: CKey, V: CValue>(
     map: &AnyMap<K, V>,
     caller: Caller,

@@ -202,6 +202,12 @@ pub(crate) fn call(body: impl FnOnce() -> Result<Status, Fault>) -> Status {
     }
 }
 
+/// Runs a step that cannot fail of a call that has checked its arguments. No panic leaves it.
+#[inline(always)]
+pub(crate) fn caught(step: impl FnOnce() -> Status) -> Status {
+    catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|panic| panicked(panic).report())
+}
+
 #[cold]
 fn panicked(panic: Box<dyn Any + Send>) -> Fault {
     let text = panic.downcast_ref::<String>().map(String::as_str);

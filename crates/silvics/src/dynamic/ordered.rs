@@ -20,7 +20,11 @@ use std::sync::Arc;
 
 /// An index of any structure that scans: the index of an [`AnyMap`](super::AnyMap). Its ends and
 /// its ranks are optional.
-pub struct AnyOrdered<K: IndexKey + ?Sized>(Held<K>);
+pub struct AnyOrdered<K: IndexKey + ?Sized> {
+    held: Held<K>,
+    /// The index's domain, so that a pin needs no jump.
+    domain: Domain,
+}
 
 enum Held<K: IndexKey + ?Sized> {
     Scans(Box<dyn Mapped<K>>),
@@ -83,26 +87,26 @@ where
 impl<K: IndexKey + ?Sized> AnyOrdered<K> {
     /// Wraps an index with its scans.
     pub fn new(index: impl MapIndex + Lookup<Key = K> + Check + 'static) -> Self {
-        Self(Held::Scans(Box::new(index)))
+        Self { domain: index.domain().clone(), held: Held::Scans(Box::new(index)) }
     }
 
     /// Wraps an index with its scans and its ends.
     pub fn with_ends(
         index: impl MapIndex + OrderedEnds + Lookup<Key = K> + Check + 'static,
     ) -> Self {
-        Self(Held::Ends(Box::new(index)))
+        Self { domain: index.domain().clone(), held: Held::Ends(Box::new(index)) }
     }
 
     /// Wraps an index with its scans, its ends and the ranks of its keys.
     pub fn with_ranks(
         index: impl MapIndex + OrderedEnds + OrderStatistics + Lookup<Key = K> + Check + 'static,
     ) -> Self {
-        Self(Held::Ranks(Box::new(index)))
+        Self { domain: index.domain().clone(), held: Held::Ranks(Box::new(index)) }
     }
 
     /// The ends, if the index was wrapped with them.
     pub fn ends(&self) -> Option<&(dyn Ends<K> + 'static)> {
-        match &self.0 {
+        match &self.held {
             Held::Scans(_) => None,
             Held::Ends(index) => Some(&**index),
             Held::Ranks(index) => Some(&**index),
@@ -111,7 +115,7 @@ impl<K: IndexKey + ?Sized> AnyOrdered<K> {
 
     /// The ranks, if the index was wrapped with them.
     pub fn ranks(&self) -> Option<&(dyn Ranks<K> + 'static)> {
-        match &self.0 {
+        match &self.held {
             Held::Scans(_) | Held::Ends(_) => None,
             Held::Ranks(index) => Some(&**index),
         }
@@ -119,7 +123,7 @@ impl<K: IndexKey + ?Sized> AnyOrdered<K> {
 
     #[inline(always)]
     fn held(&self) -> &(dyn Mapped<K> + 'static) {
-        match &self.0 {
+        match &self.held {
             Held::Scans(index) => &**index,
             Held::Ends(index) => &**index,
             Held::Ranks(index) => &**index,
@@ -127,7 +131,7 @@ impl<K: IndexKey + ?Sized> AnyOrdered<K> {
     }
 
     fn held_mut(&mut self) -> &mut (dyn Mapped<K> + 'static) {
-        match &mut self.0 {
+        match &mut self.held {
             Held::Scans(index) => &mut **index,
             Held::Ends(index) => &mut **index,
             Held::Ranks(index) => &mut **index,
@@ -137,7 +141,7 @@ impl<K: IndexKey + ?Sized> AnyOrdered<K> {
 
 impl<K: IndexKey + ?Sized> From<AnyOrdered<K>> for super::AnyIndex<K> {
     fn from(index: AnyOrdered<K>) -> Self {
-        Self(match index.0 {
+        Self(match index.held {
             Held::Scans(index) => super::Held::Scans(Arc::<dyn Mapped<K>>::from(index)),
             Held::Ends(index) => super::Held::Ends(Arc::<dyn Ended<K>>::from(index)),
             Held::Ranks(index) => super::Held::Ends(Arc::<dyn Ranked<K>>::from(index)),
@@ -161,9 +165,9 @@ impl<K: InTable + ?Sized> Create for AnyOrdered<K> {
 impl<K: IndexKey + ?Sized> Lookup for AnyOrdered<K> {
     type Key = K;
 
-    #[inline]
+    #[inline(always)]
     fn domain(&self) -> &Domain {
-        self.held().domain()
+        &self.domain
     }
     #[inline(always)]
     fn get(&self, key: K::Ref<'_>, guard: &Guard) -> Option<u64> {

@@ -268,6 +268,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Cursor<K, V, I> {
     }
 
     /// A step past the copied entries.
+    #[inline(never)] // so that the steps between are a few instructions
     fn step_on(&mut self, descends: bool) -> bool {
         if self.copies.count() > 0 {
             return self.fill(&Place::Beyond, descends);
