@@ -3,11 +3,11 @@
 use silvics::dynamic::{AnyMap, AnyOrdered, InTable, Structure, StructureError};
 use silvics::key::Key;
 use silvics::{AllocError, Check, Options};
+use silvics_sync::atomic::{AtomicIsize, Ordering};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicIsize, Ordering};
 
 /// A value that counts those of its kind.
 #[derive(Debug)]
