@@ -3,7 +3,7 @@
 use silvics::dynamic::{AnyMap, AnyOrdered, InTable, Structure, StructureError};
 use silvics::key::Key;
 use silvics::{AllocError, Check, Options};
-use silvics_sync::atomic::{AtomicIsize, Ordering};
+use silvics_sync::atomic::{AtomicUsize, Ordering};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::ops::Bound;
@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 /// A value that counts those of its kind.
 #[derive(Debug)]
-struct Counted(u64, Arc<AtomicIsize>);
+struct Counted(u64, Arc<AtomicUsize>);
 
 impl Counted {
-    fn new(number: u64, count: &Arc<AtomicIsize>) -> Self {
+    fn new(number: u64, count: &Arc<AtomicUsize>) -> Self {
         count.fetch_add(1, Ordering::Relaxed);
         Self(number, Arc::clone(count))
     }
@@ -46,7 +46,7 @@ fn random(state: &mut u64) -> u64 {
 struct Twins<K: Key<Form: InTable> + Ord> {
     map: AnyMap<K, Counted>,
     model: BTreeMap<K, u64>,
-    count: Arc<AtomicIsize>,
+    count: Arc<AtomicUsize>,
 }
 
 impl<K> Twins<K>
@@ -138,7 +138,7 @@ where
         let values = || self.count.load(Ordering::Relaxed);
         self.map.settle();
         assert_eq!(self.map.check(), Ok(entries));
-        assert_eq!((self.map.len(), values()), (entries, entries as isize));
+        assert_eq!((self.map.len(), values()), (entries, entries));
         let map = Arc::new(self.map);
         let mut cursor = map.cursor();
         drop(map);
@@ -146,7 +146,7 @@ where
             assert!(cursor.next() && cursor.key().map(K::to_owned).as_ref() == Some(key));
         }
         assert!(!cursor.next());
-        assert_eq!(values(), entries as isize);
+        assert_eq!(values(), entries);
         drop(cursor);
         assert_eq!(values(), 0);
     }
