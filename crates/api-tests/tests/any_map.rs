@@ -2,7 +2,7 @@
 
 use silvics::dynamic::{AnyMap, AnyOrdered, InTable, Structure, StructureError};
 use silvics::key::Key;
-use silvics::{AllocError, Check, Options};
+use silvics::{AllocError, Check, Domain, Options};
 use silvics_sync::atomic::{AtomicUsize, Ordering};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -35,6 +35,11 @@ impl PartialEq for Counted {
 /// The names of all structures that scan.
 fn names<F: InTable + ?Sized>() -> Vec<String> {
     Structure::<F>::names(true).split(", ").map(str::to_string).collect()
+}
+
+/// A domain of its own: a pin of another test must not keep values.
+fn options() -> Options {
+    Options { domain: Some(Domain::new()), ..Options::default() }
 }
 
 fn random(state: &mut u64) -> u64 {
@@ -176,7 +181,7 @@ fn all_structures_with_number_keys_behave_as_the_model() {
     assert!(names.len() > 10, "{names:?}");
     for name in names {
         let structure = Structure::<u64>::named(&name).expect("in the table");
-        let map = structure.map::<u64, _>(&Options::default()).expect("memory");
+        let map = structure.map::<u64, _>(&options()).expect("memory");
         assert!(!map.has_ranks());
         compare(map, |number| number.wrapping_mul(0x9E37_79B9_7F4A_7C15));
     }
@@ -188,17 +193,17 @@ fn all_structures_with_string_keys_behave_as_the_model() {
     assert!(names.len() > 3, "{names:?}");
     for name in names {
         let structure = Structure::<[u8]>::named(&name).expect("in the table");
-        let map = structure.map::<String, _>(&Options::default()).expect("memory");
+        let map = structure.map::<String, _>(&options()).expect("memory");
         compare(map, |number| format!("key {number}"));
     }
 }
 
 #[test]
 fn counted_maps_behave_as_the_model() {
-    let map = AnyMap::<u64, _>::counted(&Options::default()).expect("memory");
+    let map = AnyMap::<u64, _>::counted(&options()).expect("memory");
     assert!(map.has_ranks() && map.has_ends());
     compare(map, |number| number * 3);
-    let map = AnyMap::<String, _>::counted(&Options::default()).expect("memory");
+    let map = AnyMap::<String, _>::counted(&options()).expect("memory");
     compare(map, |number| format!("{number:05}"));
 }
 
