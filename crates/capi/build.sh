@@ -25,16 +25,16 @@ for tool in "${CC:-cc}" ld objcopy nm readelf ar; do
   }
 done
 
+target=$(realpath -m "${CARGO_TARGET_DIR:-$here/../../target}")
+export CARGO_TARGET_DIR=$target
+prefix=$(realpath -m "${prefix:-$target/silvics-c}")
 cd "$here"
-target=${CARGO_TARGET_DIR:-$here/../../target}
-prefix=${prefix:-$target/silvics-c}
 folder=$([ $profile = release ] && echo release || echo debug)
 cargo build --quiet --locked --profile $profile ${SILVICS_CARGO_FLAGS:-} \
   ${CARGO_BUILD_TARGET:+--target "$CARGO_BUILD_TARGET"}
 archive=$target/${CARGO_BUILD_TARGET:+$CARGO_BUILD_TARGET/}$folder/libsilvics_capi.a
 
 mkdir -p "$prefix"/{include,lib/pkgconfig}
-prefix=$(cd "$prefix" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 

@@ -51,8 +51,9 @@ compiled() {
   local compiler=$1 standard=$2 source=$3 program
   program=$prefix/$(basename "$source").$1
   shift 3
+  rm -f "$program"
   "$compiler" "${warn[@]}" -std="$standard" $(pkg-config --cflags silvics) ${SILVICS_CFLAGS:-} \
-    "$source" -o "$program" "$@"
+    "$source" -o "$program" "$@" || return 1
   echo "$program"
 }
 shared=($(pkg-config --libs silvics) "-Wl,-rpath,$prefix/lib")

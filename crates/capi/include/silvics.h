@@ -16,7 +16,7 @@ enum silvics_status
   : int32_t
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
-  // The call did what it was to do.
+  // The call succeeded.
   SILVICS_OK = 0,
   // The key is absent, or there is no entry at that place.
   SILVICS_ABSENT = 1,
@@ -35,7 +35,7 @@ enum silvics_status
   SILVICS_ERROR_KEY = -3,
   // The value is a number and the map has buffers as values, or the reverse.
   SILVICS_ERROR_VALUE = -4,
-  // There is no such structure, or it cannot have this map.
+  // No structure has this name, or it does not take these keys.
   SILVICS_ERROR_STRUCTURE = -5,
   // An option has no such value.
   SILVICS_ERROR_OPTION = -6,
@@ -49,13 +49,14 @@ enum silvics_status
   SILVICS_ERROR_KEY_LENGTH = -10,
   // The call returns memory of the map, so it needs a guard of the map.
   SILVICS_ERROR_GUARD = -11,
-  // The map is in use: a cursor or a guard of it is open.
+  // The map is in use: a cursor or a guard of it is open, or in debug builds another call.
   SILVICS_ERROR_BUSY = -12,
   // The map of the cursor is destroyed, or is being destroyed.
   SILVICS_ERROR_CLOSED = -13,
   // A check found a broken invariant: a bug of silvics, or memory that the program overwrote.
   SILVICS_ERROR_CORRUPT = -14,
-  // A bug of silvics: the call panicked. Destroy the map.
+  // A bug of silvics: the call panicked. Destroy the map. It is unknown who owns the buffers of the
+  // call.
   SILVICS_ERROR_PANIC = -15,
 };
 #ifndef __cplusplus
@@ -103,7 +104,12 @@ typedef struct silvics_map silvics_map;
 //
 // The library calls it once for each buffer that the map owned, after the last guard is gone that
 // may have seen it. Any thread may be the caller: inside any call on the map, and inside
-// `silvics_destroy`. It may call the map. It must not throw or unwind: the process aborts then.
+// `silvics_destroy`.
+//
+// It may call the map, with guards and cursors of its own. It must not destroy or check that map,
+// and must not use a cursor that another call uses at the time: a debug library returns
+// `SILVICS_ERROR_BUSY`, and for a release library this is undefined behaviour. It must not throw
+// or unwind: the process aborts then.
 typedef void (*silvics_destructor)(void *context, void *data, uint64_t size);
 
 // The options of a map. Initialise them by `silvics_options_init`, and then set what differs.
@@ -188,12 +194,11 @@ silvics_status silvics_create(const silvics_options *options, silvics_map **map)
 //
 // Cursors of the map may be open: each of their calls but `silvics_cursor_close` returns
 // `SILVICS_ERROR_CLOSED` from now on, and the last one that is closed frees the map's memory and
-// destroys its buffers. Destructors that run inside the call get that error from each call on the
-// map.
+// destroys its buffers. Each call on the map by a destructor inside this call fails.
 //
 // # Safety
-// The map is NULL or open, no other thread uses it, and no guard of it is pinned. In a debug build
-// a map that is not open is an error, and so is a pinned guard.
+// The map is NULL or open, no other call uses it, and no guard of it is pinned. A debug build
+// returns an error if this is not so.
 silvics_status silvics_destroy(silvics_map *map);
 
 // Makes a budget: a limit of bytes for all maps that have it in their options. 0 is no limit.
@@ -232,8 +237,7 @@ silvics_status silvics_pin(const silvics_map *map, silvics_guard *guard);
 // Ends a pin. All buffers and byte keys that calls with the guard have returned are invalid.
 //
 // # Safety
-// `guard` is NULL or readable. If it is pinned, H3 holds: this thread has pinned it, and its map
-// is open.
+// `guard` is NULL or writable. If it is pinned, this thread has pinned it, and its map is open.
 silvics_status silvics_unpin(silvics_guard *guard);
 
 // Pins anew: removed entries can be freed, and all that calls with the guard have returned is
@@ -243,8 +247,9 @@ silvics_status silvics_unpin(silvics_guard *guard);
 // That of `silvics_unpin`.
 silvics_status silvics_repin(silvics_guard *guard);
 
-// Looks a key up, and writes its value to `value`. Returns `SILVICS_OK` or `SILVICS_ABSENT`. It
-// takes no lock, allocates nothing, and writes no memory that another thread reads.
+// Looks a key up, and writes its value to `value`. Returns `SILVICS_OK` or `SILVICS_ABSENT`. Under
+// a guard the call allocates nothing. Without one it pins for itself, and on a map of buffers it
+// may destroy removed ones.
 //
 // `guard` may be NULL if the values are numbers, or if `value` is NULL.
 //
@@ -303,7 +308,7 @@ silvics_status silvics_remove(const silvics_map *map,
 // * `SILVICS_OK`: the key had the expected state. The map owns the desired buffer, and destroys
 //   the expected one once no guard may have seen it.
 // * `SILVICS_MISMATCH`: the key has another value, which is written to `present`.
-// * `SILVICS_ABSENT`: the key is absent, and was not to be.
+// * `SILVICS_ABSENT`: the key is absent, but a value was expected.
 //
 // `guard` may be NULL if the values are numbers, or if `present` is NULL.
 //
@@ -541,8 +546,8 @@ size_t silvics_len(const silvics_map *map);
 // The map is NULL or open.
 size_t silvics_bytes(const silvics_map *map);
 
-// Destroys the buffers that were removed and that no guard protects: all that this thread or an
-// ended one removed, and some that others did. Call it without a guard.
+// Destroys removed buffers that no guard protects: all buffers removed by this thread or by ended
+// threads, and some removed by other threads. Call it without a guard.
 //
 // # Safety
 // The map is NULL or open.
@@ -561,34 +566,39 @@ silvics_status silvics_shrink(const silvics_map *map, size_t *bytes);
 // which. O(entries).
 //
 // # Safety
-// The map is NULL or open; no other thread uses it, and no guard of it is pinned; `entries` is
-// NULL or writable. An open cursor is an error, and in debug builds a guard is one, too.
+// The map is NULL or open; no other call uses it, and no guard of it is pinned; `entries` is NULL
+// or writable. An open cursor is an error, and in debug builds a guard or another call is, too.
 silvics_status silvics_check(silvics_map *map, size_t *entries);
 
 #ifdef __cplusplus
 }  // extern "C"
 #endif  // __cplusplus
 
+#ifdef __cplusplus
+#define SILVICS_INLINE inline
+#else
+#define SILVICS_INLINE static inline
+#endif
 // A key that is a number.
-static inline silvics_key silvics_word_key(uint64_t word) {
+SILVICS_INLINE silvics_key silvics_word_key(uint64_t word) {
   silvics_key key = {word, NULL};
   return key;
 }
 
 // A key that is a byte string.
-static inline silvics_key silvics_bytes_key(const void *data, size_t size) {
-  silvics_key key = {size, data != NULL ? data : ""};
+SILVICS_INLINE silvics_key silvics_bytes_key(const void *data, size_t size) {
+  silvics_key key = {size, data == NULL && size == 0 ? "" : data};
   return key;
 }
 
 // A value that is a number.
-static inline silvics_value silvics_word_value(uint64_t word) {
+SILVICS_INLINE silvics_value silvics_word_value(uint64_t word) {
   silvics_value value = {word, NULL};
   return value;
 }
 
 // A value that is a buffer.
-static inline silvics_value silvics_buffer_value(void *data, uint64_t size) {
+SILVICS_INLINE silvics_value silvics_buffer_value(void *data, uint64_t size) {
   silvics_value value = {size, data};
   return value;
 }

@@ -3,9 +3,10 @@
 //   silvics::map<std::uint64_t, double>      numbers to numbers
 //   silvics::map<std::string, employee>      strings to objects, which the map owns
 //
-// Any thread may call any method of a map. A value of at most 8 bytes without a destructor is
-// copied; any other value is an object that the map owns, and that only a view lends. A call that
-// fails throws silvics::error, and leaves the map as it was.
+// Any thread may call any method of a map. A number, a pointer, or another trivially copyable value
+// of at most 8 bytes without padding is copied. Any other value is an object that the map owns: a
+// view returns a pointer to it, which is valid while the view lives. A call that fails throws
+// silvics::error, and leaves the map as it was.
 #ifndef SILVICS_HPP
 #define SILVICS_HPP
 
@@ -47,9 +48,12 @@ inline silvics_status checked(silvics_status status) {
   return status;
 }
 
-// Whether values of type T are copied into the words of a map.
+// Whether values of type T are copied into the words of a map: a value has one representation, so
+// that a compare and exchange of representations is one of values. That of floating-point numbers
+// compares their bits.
 template <class T>
-concept word = std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(std::uint64_t);
+concept word = std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(std::uint64_t) &&
+               (std::has_unique_object_representations_v<T> || std::is_floating_point_v<T>);
 
 // Keys of type K: how they are passed, and how they are returned.
 template <class K>
@@ -203,14 +207,19 @@ class entries {
 
    private:
     friend class entries;
-    explicit iterator(entries &of) : of_(&of) { step(); }
+    iterator(silvics_cursor *cursor, const silvics_guard *guard, bool reversed)
+        : cursor_(cursor), guard_(guard), reversed_(reversed) {
+      step();
+    }
     void step() {
-      const auto move = of_->reversed_ ? silvics_cursor_prev : silvics_cursor_next;
+      const auto move = reversed_ ? silvics_cursor_prev : silvics_cursor_next;
       do {
-        over_ = detail::checked(move(of_->cursor_.get(), of_->guard_, &key_, &value_)) != SILVICS_OK;
+        over_ = detail::checked(move(cursor_, guard_, &key_, &value_)) != SILVICS_OK;
       } while (!over_ && detail::values<T>::owned && value_.data == nullptr);
     }
-    entries *of_;
+    silvics_cursor *cursor_;
+    const silvics_guard *guard_;
+    bool reversed_;
     silvics_key key_{};
     silvics_value value_{};
     bool over_ = false;
@@ -225,7 +234,7 @@ class entries {
       detail::checked(silvics_cursor_first(cursor_.get(), nullptr, nullptr, nullptr));
       detail::checked(silvics_cursor_prev(cursor_.get(), nullptr, nullptr, nullptr));
     }
-    return iterator(*this);
+    return iterator(cursor_.get(), guard_, reversed_);
   }
   std::default_sentinel_t end() const noexcept { return {}; }
 
@@ -327,27 +336,15 @@ class map {
     return status == SILVICS_OK;
   }
 
-  // Looks up all keys; `found` is as long as `keys`. Their cache misses overlap.
+  // Looks up all keys; `found` is as long as `of`. Their cache misses overlap.
   void get_many(std::span<const K> of, std::span<std::optional<T>> found) const
     requires(!values::owned)
   {
-    if (of.size() != found.size()) throw std::invalid_argument("get_many: two lengths");
-    constexpr std::size_t group = 64;
-    std::array<silvics_key, group> some;
-    std::array<silvics_value, group> words;
-    std::array<bool, group> present;
-    for (std::size_t at = 0; at < of.size(); at += group) {
-      const std::size_t count = std::min(group, of.size() - at);
-      for (std::size_t i = 0; i < count; ++i) some[i] = keys::encode(of[at + i]);
-      detail::checked(silvics_get_many(map_.get(), nullptr, some.data(), count, words.data(),
-                                       present.data()));
-      for (std::size_t i = 0; i < count; ++i) {
-        found[at + i] = present[i] ? values::decode(words[i]) : std::nullopt;
-      }
-    }
+    const auto view = pin();
+    view.get_many(of, found);
   }
 
-  // Upserts all entries, in order. If it throws, the entries before some group are inserted.
+  // Upserts all entries, in order. If it throws, a prefix of the entries is inserted.
   void insert_many(std::span<const K> of, std::span<const T> items)
     requires(!values::owned)
   {
@@ -443,14 +440,37 @@ class view {
   // Pins anew: all that the view has returned is invalid, and removed objects can be destroyed.
   void repin() { detail::checked(silvics_repin(&guard_)); }
 
-  found get(argument key) const {
+  // What these methods return is valid while the view lives, so they cannot be called on a view
+  // that ends with the expression.
+  found get(argument key) const & {
     silvics_value value;
     const auto status = silvics_get(map_, &guard_, keys::encode(key), &value);
     return detail::checked(status) == SILVICS_OK ? values::decode(value) : values::absent();
   }
 
+  // Upserts, and returns the value that the key had.
+  found insert(argument key, T value) const & {
+    detail::draft<T> draft(std::move(value));
+    silvics_value old;
+    const auto status = silvics_insert(map_, &guard_, keys::encode(key), draft.value(), &old);
+    detail::checked(status);
+    draft.taken();
+    return status == SILVICS_REPLACED ? values::decode(old) : values::absent();
+  }
+
+  // Put-if-absent: the value that the key has already, if it is present.
+  found try_insert(argument key, T value) const & {
+    detail::draft<T> draft(std::move(value));
+    silvics_value present;
+    const auto status =
+        silvics_try_insert(map_, &guard_, keys::encode(key), draft.value(), &present);
+    if (detail::checked(status) == SILVICS_PRESENT) return values::decode(present);
+    draft.taken();
+    return values::absent();
+  }
+
   // Removes a key, and returns the value that it had.
-  found remove(argument key) const {
+  found remove(argument key) const & {
     silvics_value value;
     const auto status = silvics_remove(map_, &guard_, keys::encode(key), &value);
     return detail::checked(status) == SILVICS_OK ? values::decode(value) : values::absent();
@@ -469,29 +489,61 @@ class view {
     return true;
   }
 
+  // Looks up all keys; `results` is as long as `of`. Their cache misses overlap.
+  void get_many(std::span<const K> of, std::span<found> results) const & {
+    if (of.size() != results.size()) throw std::invalid_argument("get_many: two lengths");
+    constexpr std::size_t group = 64;
+    std::array<silvics_key, group> some;
+    std::array<silvics_value, group> words;
+    std::array<bool, group> present;
+    for (std::size_t at = 0; at < of.size(); at += group) {
+      const std::size_t count = std::min(group, of.size() - at);
+      for (std::size_t i = 0; i < count; ++i) some[i] = keys::encode(of[at + i]);
+      detail::checked(silvics_get_many(map_, &guard_, some.data(), count, words.data(),
+                                       present.data()));
+      for (std::size_t i = 0; i < count; ++i) {
+        results[at + i] = present[i] ? values::decode(words[i]) : values::absent();
+      }
+    }
+  }
+
   using pair = std::optional<std::pair<typename keys::result, typename values::item>>;
   // The entries at both ends. Some structures have none: the call throws.
-  pair first() const { return end(silvics_first); }
-  pair last() const { return end(silvics_last); }
-  pair pop_first() const { return end(silvics_pop_first); }
-  pair pop_last() const { return end(silvics_pop_last); }
+  pair first() const & { return end(silvics_first); }
+  pair last() const & { return end(silvics_last); }
+  pair pop_first() const & { return end(silvics_pop_first); }
+  pair pop_last() const & { return end(silvics_pop_last); }
 
   // The entries of the map, or those from one key on, before another. They end before the view.
-  entries<K, T> all() const { return range(std::nullopt, std::nullopt); }
-  entries<K, T> all_reversed() const {
+  entries<K, T> all() const & { return range(std::nullopt, std::nullopt); }
+  entries<K, T> all_reversed() const & {
     return {map<K, T>::opened(map_, std::nullopt, std::nullopt), &guard_, true};
   }
-  entries<K, T> range(std::optional<argument> from, std::optional<argument> to) const {
+  entries<K, T> range(std::optional<argument> from, std::optional<argument> to) const & {
     return {map<K, T>::opened(map_, from, to), &guard_, false};
   }
   // The entries whose keys begin with a string.
-  entries<K, T> prefix(argument prefix) const
+  entries<K, T> prefix(argument prefix) const &
     requires(keys::kind == SILVICS_BYTES)
   {
     silvics_cursor *made = nullptr;
     detail::checked(silvics_cursor_open_prefix(map_, keys::encode(prefix), &made));
     return {detail::cursor(made), &guard_, false};
   }
+
+  found get(argument) const && = delete;
+  found insert(argument, T) const && = delete;
+  found try_insert(argument, T) const && = delete;
+  found remove(argument) const && = delete;
+  void get_many(std::span<const K>, std::span<found>) const && = delete;
+  pair first() const && = delete;
+  pair last() const && = delete;
+  pair pop_first() const && = delete;
+  pair pop_last() const && = delete;
+  entries<K, T> all() const && = delete;
+  entries<K, T> all_reversed() const && = delete;
+  entries<K, T> range(std::optional<argument>, std::optional<argument>) const && = delete;
+  entries<K, T> prefix(argument) const && = delete;
 
  private:
   friend class map<K, T>;

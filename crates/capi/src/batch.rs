@@ -88,7 +88,7 @@ pub unsafe extern "C" fn silvics_get_words(
         if count > 0 && (values.is_null() || found.is_null()) {
             return Err(Status::SILVICS_ERROR_NULL.into());
         }
-        let content = words(handle)?;
+        let content = words(&handle)?;
         let caller = Caller { map, guard, borrows: false };
         let see = |at: usize, value: silvics_value| {
             // SAFETY: the caller's promise: the position is one of the keys.
@@ -199,7 +199,7 @@ pub unsafe extern "C" fn silvics_insert_many(
         with_map!(handle.content()?, content => {
             let caller = Caller { map, guard, borrows: false };
             // SAFETY: the caller's promise.
-            unsafe { insert_many(content, (caller, handle), keys, value, done) }
+            unsafe { insert_many(content, (caller, &handle), keys, value, done) }
         })
     })
 }
@@ -225,10 +225,10 @@ pub unsafe extern "C" fn silvics_insert_words(
         // SAFETY: the caller's promise.
         let (keys, values) = unsafe { (array(keys, count)?, array(values, count)?) };
         let value = |at: usize| silvics_value { word: values[at], data: null_mut() };
-        let content = words(handle)?;
+        let content = words(&handle)?;
         let caller = Caller { map, guard, borrows: false };
         // SAFETY: the caller's promise.
-        unsafe { insert_many(content, (caller, handle), keys, value, done) }
+        unsafe { insert_many(content, (caller, &handle), keys, value, done) }
     })
 }
 

@@ -1,14 +1,13 @@
 //! Cursors.
 
 use crate::guard::Caller;
-use crate::handle::{CView, Content, Destructor, map_of, put, silvics_map};
-use crate::registry;
+use crate::handle::{CView, Content, end, lent, map_of, put, silvics_map};
+use crate::registry::{self, Use};
 use crate::status::{Fault, Status, call, caught, silvics_status};
 use crate::types::{Buffer, CKey, CValue, silvics_guard, silvics_key, silvics_value};
 use silvics::dynamic::{AnyMap, AnyOrdered};
 use silvics::key::Key;
 use silvics::map::Cursor;
-use silvics_sync::atomic::Ordering;
 use std::ops::Bound;
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -21,9 +20,8 @@ use std::sync::Arc;
 /// a time may use it.
 pub struct silvics_cursor {
     place: Place,
-    map: *const silvics_map,
     /// Dropped after the cursor's map (H2).
-    destructor: Arc<Destructor>,
+    handle: Arc<silvics_map>,
 }
 
 /// A cursor of a map.
@@ -60,8 +58,12 @@ fn opened(
         return Err(Status::SILVICS_ERROR_NULL.into());
     }
     let place = open(handle.content()?)?;
-    let destructor = Arc::clone(&handle.destructor);
-    let opened = Box::into_raw(Box::new(silvics_cursor { place, map, destructor }));
+    // SAFETY: the handle is one of an `Arc`, whose share the program has.
+    let handle = unsafe {
+        Arc::increment_strong_count(map);
+        Arc::from_raw(map)
+    };
+    let opened = Box::into_raw(Box::new(silvics_cursor { place, handle }));
     registry::open(opened, "cursor");
     // SAFETY: the callers demand that the place is writable.
     unsafe { cursor.write(opened) };
@@ -149,10 +151,10 @@ pub unsafe extern "C" fn silvics_cursor_close(cursor: *mut silvics_cursor) -> si
         if cursor.is_null() {
             return Ok(Status::SILVICS_OK);
         }
-        registry::check(cursor, "cursor")?;
-        registry::close(cursor);
+        // SAFETY: the caller's promise.
+        drop(unsafe { lent(cursor, "cursor", true) }?);
         // SAFETY: `opened` made the box, and the caller ends it once.
-        drop(unsafe { Box::from_raw(cursor) });
+        unsafe { end(cursor) };
         Ok(Status::SILVICS_OK)
     })
 }
@@ -186,7 +188,7 @@ enum Move {
 #[inline(always)]
 unsafe fn stepped<const REV: bool>(cursor: *mut silvics_cursor, places: Places) -> Status {
     // SAFETY: the caller's promise: the cursor is open, and no other call uses it.
-    if let Ok(open) = unsafe { cursor_of(cursor) } {
+    if let Ok((open, _used)) = unsafe { cursor_of(cursor) } {
         let quick = with_cursor!(&mut open.place, place => {
             // SAFETY: the caller's promise.
             unsafe { quick_step::<_, _, REV>(place, places) }
@@ -199,19 +201,19 @@ unsafe fn stepped<const REV: bool>(cursor: *mut silvics_cursor, places: Places) 
     unsafe { moved(cursor, if REV { Move::Prev } else { Move::Next }, places) }
 }
 
-/// Borrows a cursor.
+/// Borrows a cursor, for a call that uses it.
 ///
 /// # Safety
 /// The cursor is NULL or open, and no other call uses it for `'a`.
 #[inline(always)]
-unsafe fn cursor_of<'a>(cursor: *mut silvics_cursor) -> Result<&'a mut silvics_cursor, Status> {
-    registry::check(cursor, "cursor")?;
+unsafe fn cursor_of<'a>(
+    cursor: *mut silvics_cursor,
+) -> Result<(&'a mut silvics_cursor, Use<silvics_cursor>), Status> {
+    let used = registry::begin(cursor, "cursor", true)?;
     // SAFETY: the caller's promise.
     let cursor = unsafe { cursor.as_mut() }.ok_or(Status::SILVICS_ERROR_NULL)?;
-    if cursor.destructor.closed.load(Ordering::Relaxed) {
-        return Err(Status::SILVICS_ERROR_CLOSED);
-    }
-    Ok(cursor)
+    cursor.handle.content()?;
+    Ok((cursor, used))
 }
 
 /// Moves a cursor to a neighbour, or returns `None` if a buffer is to be looked up.
@@ -252,8 +254,8 @@ unsafe fn quick_step<K: CKey, V: CValue, const REV: bool>(
 unsafe fn moved(cursor: *mut silvics_cursor, to: Move, places: Places) -> Status {
     call(|| {
         // SAFETY: the caller's promise.
-        let cursor = unsafe { cursor_of(cursor) }?;
-        let map = cursor.map;
+        let (cursor, _used) = unsafe { cursor_of(cursor) }?;
+        let map = Arc::as_ptr(&cursor.handle);
         // SAFETY: the caller's promise.
         with_cursor!(&mut cursor.place, place => unsafe { step(place, map, to, places) })
     })
@@ -268,10 +270,15 @@ unsafe fn step<K: CKey, V: CValue>(
     to: Move,
     places: Places,
 ) -> Result<Status, Fault> {
-    // A value that is read ahead needs no lookup, and a buffer must be read under the guard.
-    let looks_up = V::BORROWED && !places.value.is_null();
-    if looks_up && places.guard.is_null() {
-        return Err(Status::SILVICS_ERROR_GUARD.into());
+    // A number is read ahead, and a buffer must be looked up under the guard.
+    if V::BORROWED && !places.value.is_null() {
+        if places.guard.is_null() {
+            return Err(Status::SILVICS_ERROR_GUARD.into());
+        }
+        // A wrong guard is found before the cursor moves.
+        let caller = Caller { map, guard: places.guard, borrows: true };
+        // SAFETY: the caller's promise.
+        unsafe { caller.view(cursor.map()) }?;
     }
     // SAFETY: the caller's promise.
     let arg = |key| unsafe { K::arg(key) };

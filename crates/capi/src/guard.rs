@@ -5,7 +5,7 @@ use crate::registry;
 use crate::status::{Fault, Status, call, silvics_status};
 use crate::types::{CKey, CValue, silvics_guard};
 use silvics::dynamic::AnyMap;
-use std::ptr::drop_in_place;
+use std::ptr::{drop_in_place, with_exposed_provenance};
 
 /// The first word of a guard that is pinned.
 const PINNED: u64 = 0x5115_1c5e_5115_1c5e;
@@ -70,17 +70,16 @@ pub unsafe extern "C" fn silvics_pin(
     guard: *mut silvics_guard,
 ) -> silvics_status {
     call(|| {
-        // SAFETY: the caller's promise.
-        let handle = unsafe { map_of(map) }?;
         if guard.is_null() {
             return Err(Status::SILVICS_ERROR_NULL.into());
         }
+        // SAFETY: the caller's promise.
+        unsafe { (*guard).words = [0; 8] };
+        // SAFETY: the caller's promise.
+        let handle = unsafe { map_of(map) }?;
         with_map!(handle.content()?, map => {
             // SAFETY: the guard is writable, and large enough for a view.
-            unsafe {
-                (*guard).words = [0; 8];
-                view_in(map, &raw mut (*guard).words[VIEW]).write(map.pin());
-            }
+            unsafe { view_in(map, &raw mut (*guard).words[VIEW]).write(map.pin()) };
         });
         registry::count(map, true);
         // SAFETY: the guard is writable.
@@ -92,26 +91,27 @@ pub unsafe extern "C" fn silvics_pin(
     })
 }
 
-/// Calls `$then` with the pointer to the view of a pinned guard.
-macro_rules! with_view {
-    ($guard:expr, $view:ident => $then:expr) => {{
-        // SAFETY: the caller's promise.
-        let words = unsafe { $guard.as_mut() }.ok_or(Status::SILVICS_ERROR_NULL)?;
-        if words.words[STATE] != PINNED {
-            return Err(Status::SILVICS_ERROR_GUARD.into());
-        }
-        let map: *const silvics_map =
-            std::ptr::with_exposed_provenance(words.words[MAP] as usize);
-        // SAFETY: H3: the guard has the handle of a map that is open.
-        let handle = unsafe { map_of(map) }?;
-        // SAFETY: the caller's promise.
-        unsafe { check($guard, map) }?;
-        with_map!(handle.content()?, map => {
-            let $view = view_in(map, &raw mut words.words[VIEW]);
-            $then
-        });
-        (words, map)
-    }};
+/// Runs `then` with the map of a pinned guard, which is of no map meanwhile: so a destructor inside
+/// the call cannot use it.
+///
+/// # Safety
+/// The guard is NULL or writable. If it is pinned, H3 holds.
+unsafe fn apart(
+    guard: *mut silvics_guard,
+    then: impl FnOnce(&silvics_map, *mut u64) -> Result<(), Fault>,
+) -> Result<*const silvics_map, Fault> {
+    // SAFETY: the caller's promise.
+    let words = unsafe { guard.as_mut() }.ok_or(Status::SILVICS_ERROR_NULL)?;
+    let words = &mut words.words;
+    if words[STATE] != PINNED || cfg!(debug_assertions) && words[THREAD] != thread() {
+        return Err(Status::SILVICS_ERROR_GUARD.into());
+    }
+    let map: *const silvics_map = with_exposed_provenance(words[MAP] as usize);
+    // SAFETY: H3: the guard has the handle of a map that is open.
+    let handle = unsafe { map_of(map) }?;
+    (words[STATE], words[MAP]) = (UNPINNED, 0);
+    then(&handle, &raw mut words[VIEW])?;
+    Ok(map)
 }
 
 /// The place of the view in a guard of the map.
@@ -122,14 +122,19 @@ fn view_in<K: CKey, V: CValue>(_map: &AnyMap<K, V>, place: *mut u64) -> *mut CVi
 /// Ends a pin. All buffers and byte keys that calls with the guard have returned are invalid.
 ///
 /// # Safety
-/// `guard` is NULL or readable. If it is pinned, H3 holds: this thread has pinned it, and its map
-/// is open.
+/// `guard` is NULL or writable. If it is pinned, this thread has pinned it, and its map is open.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn silvics_unpin(guard: *mut silvics_guard) -> silvics_status {
     call(|| {
-        // SAFETY: H3: the guard has the view, and its state says so once.
-        let (words, map) = with_view!(guard, view => unsafe { drop_in_place(view) });
-        (words.words[STATE], words.words[MAP]) = (UNPINNED, 0);
+        let unpin = |handle: &silvics_map, place: *mut u64| {
+            with_map!(handle.content()?, map => {
+                // SAFETY: H3: the guard has the view, and its state said so once.
+                unsafe { drop_in_place(view_in(map, place)) };
+            });
+            Ok(())
+        };
+        // SAFETY: the caller's promise.
+        let map = unsafe { apart(guard, unpin) }?;
         registry::count(map, false);
         Ok(Status::SILVICS_OK)
     })
@@ -143,8 +148,19 @@ pub unsafe extern "C" fn silvics_unpin(guard: *mut silvics_guard) -> silvics_sta
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn silvics_repin(guard: *mut silvics_guard) -> silvics_status {
     call(|| {
-        // SAFETY: H3: the guard has the view, which nothing else uses.
-        with_view!(guard, view => unsafe { (*view).repin() });
+        let repin = |handle: &silvics_map, place: *mut u64| {
+            with_map!(handle.content()?, map => {
+                // SAFETY: H3: the guard has the view, which nothing else uses.
+                unsafe { (*view_in(map, place)).repin() };
+            });
+            Ok(())
+        };
+        // SAFETY: the caller's promise.
+        unsafe {
+            let map = apart(guard, repin)?;
+            (*guard).words[MAP] = map.expose_provenance() as u64;
+            (*guard).words[STATE] = PINNED;
+        }
         Ok(Status::SILVICS_OK)
     })
 }
@@ -194,7 +210,9 @@ impl Caller {
         if self.borrows {
             return Err(Status::SILVICS_ERROR_GUARD.into());
         }
-        match operation(&map.pin()) {
+        // The pin of the first attempt ends here, or the map could not free what it protects.
+        let first = operation(&map.pin());
+        match first {
             Err(fault) if fault.is_shortage() => {
                 map.shrink();
                 operation(&map.pin())

@@ -4,16 +4,16 @@
 //! * H1: A handle that a program passes is NULL, or one that `silvics_create` made and
 //!   `silvics_destroy` has not ended. The program promises it. A debug build looks the handle up in
 //!   a registry first, and a release build only looks for NULL.
-//! * H2: A destructor lives longer than the values whose buffers it destroys: a handle drops its
-//!   map first, and so does a cursor, which has a reference to both.
+//! * H2: The memory of a handle lives longer than the values of its map, whose buffers its
+//!   destructor destroys: a cursor shares the handle, and drops its map first.
 //! * H3: A guard that is pinned has the view of the map whose handle it has. The program promises
 //!   that it does not move a guard, write into it, use it on another thread, or destroy the map
 //!   before it has unpinned it.
 //! * H4: The content of a handle is taken out once, by the call of `silvics_destroy` that sets
-//!   `closed`. Each other call looks at `closed` first. Calls that overlap that of
-//!   `silvics_destroy` come from destructors, on the same thread: the program promises it.
+//!   `closed`. Each other call looks at `closed` first. No other call is under way then: the
+//!   program promises it. A call that begins meanwhile comes from a destructor, on the same thread.
 
-use crate::registry;
+use crate::registry::{self, Use};
 use crate::status::{Fault, Status, call, silvics_status};
 use crate::types::{
     Buffer, CKey, CValue, silvics_budget, silvics_destructor, silvics_kind, silvics_options,
@@ -26,22 +26,26 @@ use silvics_sync::atomic::{AtomicBool, Ordering};
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::mem::ManuallyDrop;
-use std::ptr::{NonNull, null, null_mut};
+use std::ops::Deref;
+use std::ptr::{NonNull, drop_in_place, null, null_mut};
 use std::sync::{Arc, OnceLock};
 
 /// A map.
 pub struct silvics_map {
-    closed: AtomicBool,
+    pub(crate) destructor: Destructor,
     content: UnsafeCell<ManuallyDrop<Content>>,
-    pub(crate) destructor: Arc<Destructor>,
+    closed: AtomicBool,
 }
+
+// SAFETY: maps are `Send` and `Sync`. The content changes once, as H4 says.
+unsafe impl Send for silvics_map {}
+// SAFETY: the argument for `Send` holds for shared references.
+unsafe impl Sync for silvics_map {}
 
 /// The destructor of buffers, and its first argument.
 pub(crate) struct Destructor {
     pub(crate) destroy: silvics_destructor,
     pub(crate) context: *mut c_void,
-    /// Whether the map is destroyed, for its cursors.
-    pub(crate) closed: AtomicBool,
 }
 
 // SAFETY: the library passes the pointer on, and does not follow it. The program promises that any
@@ -94,25 +98,45 @@ impl silvics_map {
         unsafe { &mut *(*map).content.get() }
     }
 
-    /// A new handle.
-    fn open(content: Content, destructor: Arc<Destructor>) -> *mut Self {
+    /// A new handle, shared by the program and the cursors.
+    fn open(content: Content, destructor: Destructor) -> *const Self {
         let content = UnsafeCell::new(ManuallyDrop::new(content));
         let closed = AtomicBool::new(false);
-        let map = Box::into_raw(Box::new(Self { closed, content, destructor }));
+        let map = Arc::into_raw(Arc::new(Self { destructor, content, closed }));
         registry::open(map, "map");
         map
     }
 }
 
-/// Borrows what a handle of the program leads to.
+/// The object behind a handle, for a call that uses it.
+pub(crate) struct Lent<'a, T> {
+    object: &'a T,
+    _use: Use<T>,
+}
+
+impl<T> Deref for Lent<'_, T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        self.object
+    }
+}
+
+/// Borrows the object behind a handle. The call is to be the only one that uses it, if `alone`.
 ///
 /// # Safety
 /// H1, for a handle of this kind.
 #[inline(always)]
-pub(crate) unsafe fn lent<'a, T>(handle: *const T, kind: &'static str) -> Result<&'a T, Status> {
-    registry::check(handle, kind)?;
+pub(crate) unsafe fn lent<'a, T>(
+    handle: *const T,
+    kind: &'static str,
+    alone: bool,
+) -> Result<Lent<'a, T>, Status> {
+    let used = registry::begin(handle, kind, alone)?;
     // SAFETY: H1.
-    unsafe { handle.as_ref() }.ok_or(Status::SILVICS_ERROR_NULL)
+    let object = unsafe { handle.as_ref() }.ok_or(Status::SILVICS_ERROR_NULL)?;
+    Ok(Lent { object, _use: used })
 }
 
 /// Borrows a map.
@@ -120,9 +144,24 @@ pub(crate) unsafe fn lent<'a, T>(handle: *const T, kind: &'static str) -> Result
 /// # Safety
 /// H1.
 #[inline(always)]
-pub(crate) unsafe fn map_of<'a>(map: *const silvics_map) -> Result<&'a silvics_map, Status> {
+pub(crate) unsafe fn map_of<'a>(map: *const silvics_map) -> Result<Lent<'a, silvics_map>, Status> {
     // SAFETY: H1.
-    unsafe { lent(map, "map") }
+    unsafe { lent(map, "map", false) }
+}
+
+/// Drops the object behind a handle that ends, and frees its memory.
+///
+/// # Safety
+/// The handle is that of a box, and is used by no other call, now or later.
+pub(crate) unsafe fn end<T>(handle: *mut T) {
+    let may_free = registry::close(handle);
+    // SAFETY: the caller's promise.
+    unsafe {
+        drop_in_place(handle);
+        if may_free {
+            drop(Box::from_raw(handle.cast::<ManuallyDrop<T>>()));
+        }
+    }
 }
 
 /// Writes a result to a place of the program, unless that is NULL.
@@ -239,17 +278,16 @@ pub unsafe extern "C" fn silvics_create(
         let mut settings = Options { pages, ..Options::default() };
         if !options.budget.is_null() {
             // SAFETY: the caller's promise.
-            let budget = unsafe { lent(options.budget, "budget") }?;
+            let budget = unsafe { lent(options.budget, "budget", false) }?;
             settings.budget = Some(Arc::clone(&budget.budget));
         } else if options.memory_limit > 0 {
             settings.memory_limit = Some(options.memory_limit);
         }
         let content = content(options, &settings)?;
         let (destroy, context) = (options.destroy, options.context);
-        let destructor = Destructor { destroy, context, closed: AtomicBool::new(false) };
-        let handle = silvics_map::open(content, Arc::new(destructor));
+        let handle = silvics_map::open(content, Destructor { destroy, context });
         // SAFETY: the caller's promise.
-        unsafe { map.write(handle) };
+        unsafe { map.write(handle.cast_mut()) };
         Ok(Status::SILVICS_OK)
     })
 }
@@ -258,12 +296,11 @@ pub unsafe extern "C" fn silvics_create(
 ///
 /// Cursors of the map may be open: each of their calls but `silvics_cursor_close` returns
 /// `SILVICS_ERROR_CLOSED` from now on, and the last one that is closed frees the map's memory and
-/// destroys its buffers. Destructors that run inside the call get that error from each call on the
-/// map.
+/// destroys its buffers. Each call on the map by a destructor inside this call fails.
 ///
 /// # Safety
-/// The map is NULL or open, no other thread uses it, and no guard of it is pinned. In a debug build
-/// a map that is not open is an error, and so is a pinned guard.
+/// The map is NULL or open, no other call uses it, and no guard of it is pinned. A debug build
+/// returns an error if this is not so.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn silvics_destroy(map: *mut silvics_map) -> silvics_status {
     call(|| {
@@ -271,19 +308,20 @@ pub unsafe extern "C" fn silvics_destroy(map: *mut silvics_map) -> silvics_statu
             return Ok(Status::SILVICS_OK);
         }
         // SAFETY: the caller's promise.
-        let handle = unsafe { map_of(map) }?;
+        let handle = unsafe { lent(map, "map", true) }?;
         if handle.closed.load(Ordering::Relaxed) {
             return Err(Status::SILVICS_ERROR_CLOSED.into());
         }
         registry::is_unpinned(map)?;
         handle.closed.store(true, Ordering::Relaxed);
-        handle.destructor.closed.store(true, Ordering::Relaxed);
         // SAFETY: H4: this call has set `closed`, so it alone takes the content, and no call that
         // has it is under way.
         unsafe { ManuallyDrop::drop(&mut *handle.content.get()) };
-        registry::close(map);
-        // SAFETY: `open` made the box, and this call alone ends it.
-        drop(unsafe { Box::from_raw(map) });
+        drop(handle);
+        if registry::close(map) {
+            // SAFETY: `open` made the program's share, and this call alone ends it.
+            drop(unsafe { Arc::from_raw(map) });
+        }
         Ok(Status::SILVICS_OK)
     })
 }
@@ -320,10 +358,10 @@ pub unsafe extern "C" fn silvics_budget_close(budget: *mut silvics_budget) -> si
         if budget.is_null() {
             return Ok(Status::SILVICS_OK);
         }
-        registry::check(budget, "budget")?;
-        registry::close(budget);
+        // SAFETY: the caller's promise.
+        drop(unsafe { lent(budget, "budget", true) }?);
         // SAFETY: `silvics_budget_create` made the box, and the caller ends it once.
-        drop(unsafe { Box::from_raw(budget) });
+        unsafe { end(budget) };
         Ok(Status::SILVICS_OK)
     })
 }
@@ -335,7 +373,7 @@ pub unsafe extern "C" fn silvics_budget_close(budget: *mut silvics_budget) -> si
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn silvics_budget_bytes(budget: *const silvics_budget) -> usize {
     // SAFETY: the caller's promise.
-    unsafe { lent(budget, "budget") }.map_or(0, |budget| budget.budget.held())
+    unsafe { lent(budget, "budget", false) }.map_or(0, |budget| budget.budget.held())
 }
 
 /// Returns the names of the structures that a map with keys of this kind can have, divided by

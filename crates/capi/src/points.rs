@@ -28,8 +28,9 @@ pub(crate) fn borrows<K: CKey, V: CValue>(_: &AnyMap<K, V>, place: *const silvic
     V::BORROWED && !place.is_null()
 }
 
-/// Looks a key up, and writes its value to `value`. Returns `SILVICS_OK` or `SILVICS_ABSENT`. It
-/// takes no lock, allocates nothing, and writes no memory that another thread reads.
+/// Looks a key up, and writes its value to `value`. Returns `SILVICS_OK` or `SILVICS_ABSENT`. Under
+/// a guard the call allocates nothing. Without one it pins for itself, and on a map of buffers it
+/// may destroy removed ones.
 ///
 /// `guard` may be NULL if the values are numbers, or if `value` is NULL.
 ///
@@ -45,7 +46,9 @@ pub unsafe extern "C" fn silvics_get(
 ) -> silvics_status {
     // The short ways, if the arguments are right: their code is what a lookup costs.
     // SAFETY: the caller's promise.
-    if let Ok(content) = unsafe { map_of(map) }.and_then(silvics_map::content) {
+    if let Ok(handle) = unsafe { map_of(map) }
+        && let Ok(content) = handle.content()
+    {
         if guard.is_null() {
             // SAFETY: the caller's promise.
             return unsafe { get_apart(content, map, key, value) };
@@ -187,7 +190,7 @@ pub unsafe extern "C" fn silvics_try_insert(
         let handle = unsafe { map_of(map) }?;
         with_map!(handle.content()?, content => {
             let caller = Caller { map, guard, borrows: borrows(content, present) };
-            let new = Value { value, handle };
+            let new = Value { value, handle: &handle };
             // SAFETY: the caller's promise.
             unsafe { try_insert(content, caller, key, new, present) }
         })
@@ -205,7 +208,7 @@ impl Value<'_> {
     /// The value, which the map owns from now on.
     #[inline(always)]
     pub(crate) fn taken<V: CValue>(self) -> Result<V, Status> {
-        V::taken(self.value, &raw const *self.handle.destructor)
+        V::taken(self.value, &raw const self.handle.destructor)
     }
 }
 
@@ -257,7 +260,7 @@ pub unsafe extern "C" fn silvics_insert(
         let handle = unsafe { map_of(map) }?;
         with_map!(handle.content()?, content => {
             let caller = Caller { map, guard, borrows: borrows(content, old) };
-            let new = Value { value, handle };
+            let new = Value { value, handle: &handle };
             // SAFETY: the caller's promise.
             unsafe { insert(content, caller, key, new, old) }
         })
@@ -341,7 +344,7 @@ unsafe fn remove<K: CKey, V: CValue>(
 /// * `SILVICS_OK`: the key had the expected state. The map owns the desired buffer, and destroys
 ///   the expected one once no guard may have seen it.
 /// * `SILVICS_MISMATCH`: the key has another value, which is written to `present`.
-/// * `SILVICS_ABSENT`: the key is absent, and was not to be.
+/// * `SILVICS_ABSENT`: the key is absent, but a value was expected.
 ///
 /// `guard` may be NULL if the values are numbers, or if `present` is NULL.
 ///
@@ -363,7 +366,7 @@ pub unsafe extern "C" fn silvics_compare_exchange(
         let handle = unsafe { map_of(map) }?;
         // SAFETY: the caller's promise.
         let states = unsafe { [expected.as_ref(), desired.as_ref()] };
-        let states = states.map(|state| state.map(|&value| Value { value, handle }));
+        let states = states.map(|state| state.map(|&value| Value { value, handle: &handle }));
         with_map!(handle.content()?, content => {
             let caller = Caller { map, guard, borrows: borrows(content, present) };
             // SAFETY: the caller's promise.

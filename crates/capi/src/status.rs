@@ -13,7 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 #[repr(i32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum silvics_status {
-    /// The call did what it was to do.
+    /// The call succeeded.
     SILVICS_OK = 0,
     /// The key is absent, or there is no entry at that place.
     SILVICS_ABSENT = 1,
@@ -32,7 +32,7 @@ pub enum silvics_status {
     SILVICS_ERROR_KEY = -3,
     /// The value is a number and the map has buffers as values, or the reverse.
     SILVICS_ERROR_VALUE = -4,
-    /// There is no such structure, or it cannot have this map.
+    /// No structure has this name, or it does not take these keys.
     SILVICS_ERROR_STRUCTURE = -5,
     /// An option has no such value.
     SILVICS_ERROR_OPTION = -6,
@@ -46,13 +46,14 @@ pub enum silvics_status {
     SILVICS_ERROR_KEY_LENGTH = -10,
     /// The call returns memory of the map, so it needs a guard of the map.
     SILVICS_ERROR_GUARD = -11,
-    /// The map is in use: a cursor or a guard of it is open.
+    /// The map is in use: a cursor or a guard of it is open, or in debug builds another call.
     SILVICS_ERROR_BUSY = -12,
     /// The map of the cursor is destroyed, or is being destroyed.
     SILVICS_ERROR_CLOSED = -13,
     /// A check found a broken invariant: a bug of silvics, or memory that the program overwrote.
     SILVICS_ERROR_CORRUPT = -14,
-    /// A bug of silvics: the call panicked. Destroy the map.
+    /// A bug of silvics: the call panicked. Destroy the map. It is unknown who owns the buffers of the
+    /// call.
     SILVICS_ERROR_PANIC = -15,
 }
 
@@ -89,7 +90,7 @@ const ALL: &[silvics_status] = {
 fn text(status: silvics_status) -> &'static CStr {
     use silvics_status::*;
     match status {
-        SILVICS_OK => c"the call did what it was to do",
+        SILVICS_OK => c"the call succeeded",
         SILVICS_ABSENT => c"the key is absent",
         SILVICS_PRESENT => c"the key is present, so nothing was inserted",
         SILVICS_REPLACED => c"the key was present, and its value is replaced",
@@ -98,14 +99,14 @@ fn text(status: silvics_status) -> &'static CStr {
         SILVICS_ERROR_HANDLE => c"the handle is not open: it was never made, or it is closed",
         SILVICS_ERROR_KEY => c"the key is not of the kind of the map: use silvics_word_key for a map of numbers, silvics_bytes_key for one of byte strings",
         SILVICS_ERROR_VALUE => c"the value is not of the kind of the map: a map of numbers takes no pointer, and a map of buffers takes no NULL",
-        SILVICS_ERROR_STRUCTURE => c"there is no such structure for these keys",
+        SILVICS_ERROR_STRUCTURE => c"no structure has this name and takes these keys",
         SILVICS_ERROR_OPTION => c"an option has a value that it cannot have",
         SILVICS_ERROR_UNSUPPORTED => c"the structure of the map lacks this capability: choose another structure",
         SILVICS_ERROR_LIMIT => c"the map is at its memory limit: raise the limit or remove entries",
         SILVICS_ERROR_MEMORY => c"the system refused memory",
         SILVICS_ERROR_KEY_LENGTH => c"the key is longer than the structure takes",
         SILVICS_ERROR_GUARD => c"the call needs a guard of this map, taken by silvics_pin on this thread",
-        SILVICS_ERROR_BUSY => c"the map is in use: close its cursors and unpin its guards first",
+        SILVICS_ERROR_BUSY => c"the map is in use: close its cursors, unpin its guards, and wait for other calls first",
         SILVICS_ERROR_CLOSED => c"the map is destroyed",
         SILVICS_ERROR_CORRUPT => c"a check found a broken invariant",
         SILVICS_ERROR_PANIC => c"a call panicked, which is a bug of silvics: destroy the map",
@@ -248,9 +249,13 @@ mod tests {
     #[test]
     fn each_code_has_a_sentence_and_keeps_its_number() {
         let unknown = sentence(i32::MIN);
-        assert!((-15..=4).all(|code| sentence(code) != unknown));
+        let all = [0, 1, 2, 3, 4, -1, -2, -3, -4, -5, -6, -7, -8, -9, -10, -11, -12, -13, -14, -15];
+        assert!(ALL.iter().map(|status| *status as i32).eq(all));
+        assert!(all.iter().all(|&code| sentence(code) != unknown));
+        assert_eq!(Status::SILVICS_PRESENT as i32, 2);
+        assert_eq!(Status::SILVICS_ERROR_LIMIT as i32, -8);
+        assert_eq!(Status::SILVICS_ERROR_GUARD as i32, -11);
         assert!([-16, 5, i32::MAX].iter().all(|&code| sentence(code) == unknown));
-        assert_eq!(ALL.len(), 20);
     }
 
     #[test]

@@ -56,7 +56,12 @@ pub enum silvics_pages {
 ///
 /// The library calls it once for each buffer that the map owned, after the last guard is gone that
 /// may have seen it. Any thread may be the caller: inside any call on the map, and inside
-/// `silvics_destroy`. It may call the map. It must not throw or unwind: the process aborts then.
+/// `silvics_destroy`.
+///
+/// It may call the map, with guards and cursors of its own. It must not destroy or check that map,
+/// and must not use a cursor that another call uses at the time: a debug library returns
+/// `SILVICS_ERROR_BUSY`, and for a release library this is undefined behaviour. It must not throw
+/// or unwind: the process aborts then.
 pub type silvics_destructor =
     Option<unsafe extern "C" fn(context: *mut c_void, data: *mut c_void, size: u64)>;
 
@@ -231,7 +236,7 @@ impl CValue for Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         // SAFETY: a map's destructor lives longer than its values (H2).
-        let Destructor { destroy, context, .. } = unsafe { &*self.destructor };
+        let Destructor { destroy, context } = unsafe { &*self.destructor };
         if let Some(destroy) = destroy {
             // SAFETY: the map owned the buffer, and no guard is left that may have seen it.
             unsafe { destroy(*context, self.value.data, self.value.word) };

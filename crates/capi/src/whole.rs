@@ -1,6 +1,6 @@
 //! Calls on a whole map: its size, its memory, its checks.
 
-use crate::handle::{map_of, put, silvics_map, with_map};
+use crate::handle::{lent, map_of, put, silvics_map, with_map};
 use crate::registry;
 use crate::status::{Fault, Status, call, silvics_status};
 use silvics::Check;
@@ -15,8 +15,8 @@ use std::sync::Arc;
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn silvics_len(map: *const silvics_map) -> usize {
     // SAFETY: the caller's promise.
-    let content = unsafe { map_of(map) }.and_then(silvics_map::content);
-    content.map_or(0, |content| with_map!(content, map => map.len()))
+    let Ok(handle) = (unsafe { map_of(map) }) else { return 0 };
+    handle.content().map_or(0, |content| with_map!(content, map => map.len()))
 }
 
 /// Returns the bytes that the map holds from the system, exactly: live, retired and free nodes and
@@ -28,12 +28,12 @@ pub unsafe extern "C" fn silvics_len(map: *const silvics_map) -> usize {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn silvics_bytes(map: *const silvics_map) -> usize {
     // SAFETY: the caller's promise.
-    let content = unsafe { map_of(map) }.and_then(silvics_map::content);
-    content.map_or(0, |content| with_map!(content, map => map.bytes()))
+    let Ok(handle) = (unsafe { map_of(map) }) else { return 0 };
+    handle.content().map_or(0, |content| with_map!(content, map => map.bytes()))
 }
 
-/// Destroys the buffers that were removed and that no guard protects: all that this thread or an
-/// ended one removed, and some that others did. Call it without a guard.
+/// Destroys removed buffers that no guard protects: all buffers removed by this thread or by ended
+/// threads, and some removed by other threads. Call it without a guard.
 ///
 /// # Safety
 /// The map is NULL or open.
@@ -41,7 +41,8 @@ pub unsafe extern "C" fn silvics_bytes(map: *const silvics_map) -> usize {
 pub unsafe extern "C" fn silvics_flush(map: *const silvics_map) -> silvics_status {
     call(|| {
         // SAFETY: the caller's promise.
-        with_map!(unsafe { map_of(map) }?.content()?, map => map.flush());
+        let handle = unsafe { map_of(map) }?;
+        with_map!(handle.content()?, map => map.flush());
         Ok(Status::SILVICS_OK)
     })
 }
@@ -59,7 +60,8 @@ pub unsafe extern "C" fn silvics_shrink(
 ) -> silvics_status {
     call(|| {
         // SAFETY: the caller's promise.
-        let returned = with_map!(unsafe { map_of(map) }?.content()?, map => map.shrink());
+        let handle = unsafe { map_of(map) }?;
+        let returned = with_map!(handle.content()?, map => map.shrink());
         // SAFETY: the caller's promise.
         unsafe { put(bytes, returned) };
         Ok(Status::SILVICS_OK)
@@ -71,8 +73,8 @@ pub unsafe extern "C" fn silvics_shrink(
 /// which. O(entries).
 ///
 /// # Safety
-/// The map is NULL or open; no other thread uses it, and no guard of it is pinned; `entries` is
-/// NULL or writable. An open cursor is an error, and in debug builds a guard is one, too.
+/// The map is NULL or open; no other call uses it, and no guard of it is pinned; `entries` is NULL
+/// or writable. An open cursor is an error, and in debug builds a guard or another call is, too.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn silvics_check(
     map: *mut silvics_map,
@@ -80,7 +82,8 @@ pub unsafe extern "C" fn silvics_check(
 ) -> silvics_status {
     call(|| {
         // SAFETY: the caller's promise.
-        unsafe { map_of(map) }?.content()?;
+        let handle = unsafe { lent(map, "map", true) }?;
+        handle.content()?;
         registry::is_unpinned(map)?;
         // SAFETY: the caller's promise: no other call uses the map.
         let content = unsafe { silvics_map::content_mut(map) };

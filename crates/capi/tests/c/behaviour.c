@@ -174,6 +174,7 @@ struct store {
   atomic_int live;
   silvics_map *map;
   int calls;
+  bool debug;
 };
 
 static silvics_value buffer(struct store *store, int number) {
@@ -198,9 +199,13 @@ static void release(void *context, void *data, uint64_t size) {
       store->calls += silvics_get(store->map, &guard, silvics_word_key(1), &value) >= 0;
       EXPECT(silvics_remove(store->map, &guard, silvics_word_key(77), NULL) >= 0);
       EXPECT(silvics_unpin(&guard) == SILVICS_OK);
+      if (store->debug) EXPECT(silvics_check(store->map, NULL) == SILVICS_ERROR_BUSY);
+      if (store->debug) EXPECT(silvics_destroy(store->map) == SILVICS_ERROR_BUSY);
     } else {
-      EXPECT(status == SILVICS_ERROR_CLOSED);  // the map is being destroyed
-      EXPECT(silvics_destroy(store->map) == SILVICS_ERROR_CLOSED);
+      EXPECT(status == SILVICS_ERROR_CLOSED || status == SILVICS_ERROR_HANDLE);
+      const silvics_status again = silvics_destroy(store->map);
+      EXPECT(again == SILVICS_ERROR_CLOSED || again == SILVICS_ERROR_BUSY ||
+             again == SILVICS_ERROR_HANDLE);
     }
   }
 }
@@ -236,8 +241,10 @@ static void buffers(void) {
 
   silvics_cursor *cursor;
   silvics_key at;
+  silvics_guard wrong = {{0}};
   EXPECT(silvics_cursor_open(map, NULL, NULL, &cursor) == SILVICS_OK);
   EXPECT(silvics_cursor_next(cursor, NULL, &at, &value) == SILVICS_ERROR_GUARD);
+  EXPECT(silvics_cursor_next(cursor, &wrong, &at, &value) == SILVICS_ERROR_GUARD);  // no move
   EXPECT(silvics_cursor_next(cursor, &guard, &at, &value) == SILVICS_OK);
   EXPECT(at.word == 1 && value.data == third.data);
   EXPECT(silvics_remove(map, &guard, one, &value) == SILVICS_OK && value.data == third.data);
@@ -252,8 +259,8 @@ static void buffers(void) {
 }
 
 // A destructor that calls the map, while it lives and while it is destroyed.
-static void destructors_that_call(void) {
-  struct store store = {0};
+static void destructors_that_call(bool debug) {
+  struct store store = {.debug = debug};
   silvics_map *map = made(SILVICS_WORDS, SILVICS_BYTES, release, &store);
   store.map = map;
   for (int round = 0; round < 3; ++round) {
@@ -264,6 +271,15 @@ static void destructors_that_call(void) {
   EXPECT(silvics_flush(map) == SILVICS_OK && store.calls >= 1000);
   EXPECT(silvics_check(map, NULL) == SILVICS_OK);
   EXPECT(silvics_destroy(map) == SILVICS_OK && atomic_load(&store.live) == 0);
+
+  // The destructors of a destroyed map run when its last cursor is closed, and still call it.
+  silvics_cursor *cursor;
+  map = made(SILVICS_WORDS, SILVICS_BYTES, release, &store);
+  store.map = map;
+  EXPECT(silvics_insert(map, NULL, silvics_word_key(1), buffer(&store, 1), NULL) == SILVICS_OK);
+  EXPECT(silvics_cursor_open(map, NULL, NULL, &cursor) == SILVICS_OK);
+  EXPECT(silvics_destroy(map) == SILVICS_OK && atomic_load(&store.live) == 1);
+  EXPECT(silvics_cursor_close(cursor) == SILVICS_OK && atomic_load(&store.live) == 0);
 }
 
 // At the limit a call fails, and the program keeps its buffer.
@@ -319,6 +335,24 @@ static void limits(void) {
   size_t returned = 0;
   EXPECT(silvics_shrink(map, &returned) == SILVICS_OK && returned > 0);
   EXPECT(silvics_destroy(map) == SILVICS_OK && atomic_load(&store.live) == 0);
+}
+
+// A key that is longer than the structure takes.
+static void long_keys(void) {
+  silvics_options options;
+  EXPECT(silvics_options_init(&options) == SILVICS_OK);
+  options.structure = "art";
+  options.keys = SILVICS_BYTES;
+  silvics_map *map;
+  EXPECT(silvics_create(&options, &map) == SILVICS_OK);
+  const size_t size = 1 << 20;
+  char *text = calloc(size, 1);
+  EXPECT(text != NULL);
+  const silvics_key key = silvics_bytes_key(text, size);
+  EXPECT(silvics_insert(map, NULL, key, silvics_word_value(1), NULL) == SILVICS_ERROR_KEY_LENGTH);
+  EXPECT(silvics_get(map, NULL, key, NULL) == SILVICS_ABSENT && silvics_len(map) == 0);
+  free(text);
+  EXPECT(silvics_destroy(map) == SILVICS_OK);
 }
 
 // Each structure by its name.
@@ -401,6 +435,8 @@ static void mistakes(bool debug) {
   EXPECT(silvics_cursor_open_prefix(map, key("a"), (silvics_cursor **)&value) == SILVICS_ERROR_KEY);
   EXPECT(silvics_cursor_next(NULL, NULL, NULL, NULL) == SILVICS_ERROR_NULL);
   EXPECT(silvics_pin(map, NULL) == SILVICS_ERROR_NULL && silvics_unpin(NULL) == SILVICS_ERROR_NULL);
+  EXPECT(silvics_get(map, NULL, silvics_bytes_key(NULL, 5), &value) == SILVICS_OK ||
+         silvics_len(map) == 0);
   EXPECT(strcmp(silvics_strerror(SILVICS_ERROR_KEY), silvics_strerror(1234)) != 0);
   EXPECT(strlen(silvics_version()) >= 5);
 
@@ -429,22 +465,26 @@ static void mistakes(bool debug) {
   }
   EXPECT(silvics_destroy(map) == SILVICS_OK);
   if (debug) {
-    EXPECT(silvics_destroy(map) == SILVICS_ERROR_HANDLE);
+    // A new map does not take the address of the old one.
+    silvics_map *next = made(SILVICS_WORDS, SILVICS_WORDS, NULL, NULL);
+    EXPECT(silvics_destroy(map) == SILVICS_ERROR_HANDLE && silvics_destroy(next) == SILVICS_OK);
     EXPECT(silvics_get(map, NULL, one, &value) == SILVICS_ERROR_HANDLE);
     EXPECT(silvics_len(map) == 0);
   }
 }
 
 int main(int argc, char **argv) {
+  const bool debug = argc > 1 && strcmp(argv[1], "debug") == 0;
   words();
   batches();
   cursors();
   ends();
   buffers();
-  destructors_that_call();
+  destructors_that_call(debug);
   limits();
+  long_keys();
   structures();
-  mistakes(argc > 1 && strcmp(argv[1], "debug") == 0);
+  mistakes(debug);
   puts("behaviour: ok");
   return 0;
 }

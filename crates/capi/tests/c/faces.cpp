@@ -16,6 +16,14 @@ namespace {
 
 std::atomic<int> live;
 
+// A value with padding is an object, since two equal ones may differ in their bytes.
+struct padded {
+  char letter;
+  int number;
+};
+static_assert(!silvics::detail::word<padded> && silvics::detail::word<double> &&
+              silvics::detail::word<int *>);
+
 struct object {
   explicit object(int number) : number(number) { ++live; }
   object(const object &other) : number(other.number) { ++live; }
@@ -91,6 +99,12 @@ void objects() {
     EXPECT(backwards == 1000);
     EXPECT(view.remove("key 8")->number == 8 && view.remove("key 8") == nullptr);
     EXPECT(view.first()->second.number == 0);
+    EXPECT(view.insert("key 9", object(90))->number == 9 && view.insert("new", object(1)) == nullptr);
+    EXPECT(view.try_insert("new", object(2))->number == 1);
+    const std::vector<std::string> keys{"key 9", "absent", "new"};
+    std::vector<const object *> found(3);
+    view.get_many(keys, found);
+    EXPECT(found[0]->number == 90 && found[1] == nullptr && found[2]->number == 1);
   }
   EXPECT(live == 0);
 }
@@ -100,7 +114,8 @@ void failures() {
          SILVICS_ERROR_STRUCTURE);
   silvics::map<int, int> tree({.structure = "edge-ext-lf"});
   EXPECT(tree.insert(1, 1));
-  EXPECT(failure([&] { (void)tree.pin().first(); }) == SILVICS_ERROR_UNSUPPORTED);
+  const auto view = tree.pin();
+  EXPECT(failure([&] { (void)view.first(); }) == SILVICS_ERROR_UNSUPPORTED);
 
   silvics::budget budget(1 << 20);
   {
@@ -128,7 +143,10 @@ void threads() {
   std::thread one(work, 0), two(work, 50);
   one.join();
   two.join();
-  EXPECT(map.size() == 100 && map.shrink() + 1 > 0);
+  EXPECT(map.size() == 100 && map.check() == 100);
+  for (std::uint64_t i = 0; i < 100; ++i) EXPECT(map.remove(i));
+  map.flush();
+  EXPECT(map.size() == 0 && map.shrink() <= map.bytes() + (1 << 22));
 }
 
 }  // namespace

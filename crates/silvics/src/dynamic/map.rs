@@ -35,8 +35,7 @@ use std::fmt;
 /// ```
 ///
 /// # Costs
-/// A call costs an indirect jump more than one of a [`Map`] of a static type, and a range allocates
-/// once.
+/// A call costs one indirect jump more than on a [`Map`] of a static type, and a range allocates once.
 pub type AnyMap<K, V> = Map<K, V, AnyOrdered<<K as Key>::Form>>;
 
 impl<K: Key<Form: InTable>, V: Value> AnyMap<K, V> {
