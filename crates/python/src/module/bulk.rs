@@ -1,0 +1,478 @@
+//! Operations on many keys, and arrays.
+//!
+//! A call on more than [`ATTACHED`] entries releases the GIL while it walks the index, with a mark
+//! (O3).
+
+use super::error::{UnsupportedError, refused, with_inserted};
+use super::keys::{self, Unfit};
+use super::map::{Base, Core, looked_for};
+use super::owned::{locked, object_of};
+use super::ranges::list;
+use super::values::{Fresh, Values};
+use crate::key::{int_to_word, word_to_float, word_to_int};
+use crate::shape::{Kind, Shape};
+use crate::store::{Bounds, Entries, Keys};
+use pyo3::buffer::{Element, PyBuffer};
+use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyTuple};
+use silvics_sync::prefetch;
+use std::ops::Bound as Edge;
+
+/// The most entries for which a call keeps the GIL.
+const ATTACHED: usize = 512;
+/// The number of entries that a scan reads under one pin.
+const UNDER_A_PIN: usize = 2048;
+/// The number of objects ahead that are prefetched.
+const AHEAD: usize = 16;
+
+/// The numbers of a one-dimensional buffer of this type.
+fn buffer<T: Element>(object: &Bound<'_, PyAny>) -> Option<Vec<T>> {
+    let buffer = PyBuffer::<T>::get(object).ok()?;
+    if buffer.dimensions() != 1 {
+        return None;
+    }
+    buffer.to_vec(object.py()).ok()
+}
+
+/// The objects of an iterable.
+fn objects<'py>(iterable: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    iterable.try_iter()?.collect()
+}
+
+/// Keys of a map in a buffer of numbers, if the object is one and its keys are such numbers.
+fn keys_in_buffer(kind: Kind, object: &Bound<'_, PyAny>) -> Result<Option<Keys>, Unfit> {
+    match kind {
+        Kind::Int => {
+            let Some(numbers) = buffer::<i64>(object) else { return Ok(None) };
+            Ok(Some(Keys::Words(numbers.into_iter().map(int_to_word).collect())))
+        }
+        Kind::Float => {
+            let Some(numbers) = buffer::<f64>(object) else { return Ok(None) };
+            let words = numbers.into_iter().map(crate::key::float_to_word);
+            Ok(Some(Keys::Words(words.collect::<Option<_>>().ok_or(Unfit::Nan)?)))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Keys to look up. The positions of objects that are no keys of the map are in `unfit`, and are
+/// not among the keys.
+struct Wanted {
+    keys: Keys,
+    unfit: Vec<usize>,
+    len: usize,
+}
+
+fn wanted(core: &Core, keys: &Bound<'_, PyAny>) -> PyResult<Wanted> {
+    if let Ok(Some(keys)) = keys_in_buffer(core.kind, keys) {
+        return Ok(Wanted { len: keys.len(), keys, unfit: Vec::new() });
+    }
+    let mut read = Keys::empty(core.store.are_words());
+    let (mut unfit, mut len) = (Vec::new(), 0);
+    for key in keys.try_iter()? {
+        match looked_for(core, &key?)? {
+            Some(made) => read.push(made.key()),
+            None => unfit.push(len),
+        }
+        len += 1;
+    }
+    Ok(Wanted { keys: read, unfit, len })
+}
+
+impl Wanted {
+    /// Puts an absent entry at the position of each unfit object.
+    fn spread(&self, found: Vec<Option<u64>>) -> Vec<Option<u64>> {
+        if self.unfit.is_empty() {
+            return found;
+        }
+        let (mut found, mut unfit) = (found.into_iter(), self.unfit.iter().peekable());
+        let next = |at: usize| {
+            unfit.next_if(|next| **next == at).map_or_else(|| found.next().flatten(), |_| None)
+        };
+        (0..self.len).map(next).collect()
+    }
+}
+
+/// Looks up many keys.
+pub(super) fn get_many<'py>(
+    map: &Base,
+    keys: &Bound<'py, PyAny>,
+    default: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = keys.py();
+    let none = py.None().into_bound(py);
+    let numbers = map.has_numbers();
+    let instead = match default {
+        Some(default) if numbers => Some(map.values.word(default)?.word()),
+        _ => None,
+    };
+    let Some(core) = map.core() else {
+        let len = objects(keys)?.len();
+        return absent_all(map, py, len, (instead, default.unwrap_or(&none)));
+    };
+    let wanted = wanted(core, keys)?;
+    let mark = map.ledger.mark(py);
+    let look_up = || {
+        let mut found = Vec::with_capacity(wanted.keys.len());
+        core.store.get_many(&wanted.keys, |word| found.push(word));
+        found
+    };
+    let found = if wanted.len > ATTACHED { py.detach(look_up) } else { look_up() };
+    let found = wanted.spread(found);
+    if numbers {
+        drop(mark);
+        let words: Option<Vec<u64>> = found.iter().map(|word| word.or(instead)).collect();
+        return match words {
+            Some(words) => array_of_values(map, py, &words),
+            None => Err(missing(keys, &found)),
+        };
+    }
+    let default = default.unwrap_or(&none);
+    let list = list(py, found.len(), |at| {
+        if let Some(Some(word)) = found.get(at + AHEAD) {
+            prefetch(object_of(*word));
+        }
+        Ok(match found[at] {
+            // SAFETY: the mark is older than the lookup, and lives until all references are taken.
+            Some(word) => unsafe { map.value(py, word) },
+            None => default.clone(),
+        })
+    });
+    drop(mark);
+    list
+}
+
+/// The result of lookups in a map without keys.
+fn absent_all<'py>(
+    map: &Base,
+    py: Python<'py>,
+    len: usize,
+    (instead, default): (Option<u64>, &Bound<'py, PyAny>),
+) -> PyResult<Bound<'py, PyAny>> {
+    match (map.has_numbers(), instead) {
+        (false, _) => list(py, len, |_| Ok(default.clone())),
+        (true, None) if len > 0 => Err(PyKeyError::new_err("the map is empty")),
+        (true, instead) => array_of_values(map, py, &vec![instead.unwrap_or(0); len]),
+    }
+}
+
+/// The exception of a bulk lookup without a default: it names the first absent key.
+fn missing(keys: &Bound<'_, PyAny>, found: &[Option<u64>]) -> PyErr {
+    let at = found.iter().position(Option::is_none).unwrap_or(0);
+    let key = keys.try_iter().and_then(|mut keys| keys.nth(at).transpose());
+    match key {
+        Ok(Some(key)) => PyKeyError::new_err((key.unbind(),)),
+        _ => PyKeyError::new_err(at),
+    }
+}
+
+/// Entries that are to be inserted. Their values own references until they are placed.
+struct Batch<'py> {
+    kind: Kind,
+    keys: Keys,
+    shape: Option<Shape>,
+    words: Vec<u64>,
+    fresh: Vec<Fresh<'py>>,
+}
+
+/// Splits pairs into keys and values.
+fn unzipped<'py>(
+    pairs: &Bound<'py, PyAny>,
+) -> PyResult<(Vec<Bound<'py, PyAny>>, Vec<Bound<'py, PyAny>>)> {
+    let (mut keys, mut values) = (Vec::new(), Vec::new());
+    for pair in pairs.try_iter()? {
+        let pair = pair?;
+        if let Ok(pair) = pair.cast_exact::<PyTuple>()
+            && pair.len() == 2
+        {
+            keys.push(pair.get_item(0)?);
+            values.push(pair.get_item(1)?);
+            continue;
+        }
+        let parts = objects(&pair)?;
+        let [key, value] = <[_; 2]>::try_from(parts).map_err(|parts| {
+            let message =
+                format!("an entry is a pair of a key and a value, not {} parts", parts.len());
+            PyValueError::new_err(message)
+        })?;
+        keys.push(key);
+        values.push(value);
+    }
+    Ok((keys, values))
+}
+
+/// Keys and values of a mapping, in its order.
+fn of_mapping<'py>(
+    mapping: &Bound<'py, PyAny>,
+) -> PyResult<(Vec<Bound<'py, PyAny>>, Vec<Bound<'py, PyAny>>)> {
+    if let Ok(dict) = mapping.cast_exact::<PyDict>() {
+        return Ok(dict.iter().unzip());
+    }
+    unzipped(&mapping.call_method0("items")?)
+}
+
+/// Reads keys and their kind.
+fn keys_of(map: &Base, objects: &[Bound<'_, PyAny>]) -> Result<(Kind, Keys, Shape), Unfit> {
+    let (kind, shape) = match (map.core(), objects.first()) {
+        (Some(core), _) => (core.kind, Some(&core.shape)),
+        (None, Some(first)) => (keys::kind_of(first)?, None),
+        (None, None) => (Kind::Int, None),
+    };
+    let (keys, shape) = keys::read_all(kind, shape, objects)?;
+    Ok((kind, keys, shape))
+}
+
+/// Reads all keys and values before the first write.
+fn batch<'py>(
+    map: &Base,
+    keys: &Bound<'py, PyAny>,
+    values: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Batch<'py>> {
+    let (keys, values) = match values {
+        Some(values) => (Source::Given(keys), Source::Given(values)),
+        None => {
+            let is_mapping = keys.hasattr("keys")?;
+            let (keys, values) = if is_mapping { of_mapping(keys)? } else { unzipped(keys)? };
+            (Source::Listed(keys), Source::Listed(values))
+        }
+    };
+    let known = map.core().map(|core| core.kind);
+    let in_buffer = match (&keys, known) {
+        (Source::Given(keys), Some(kind)) => keys_in_buffer(kind, keys)?.map(|keys| (kind, keys)),
+        (Source::Given(keys), None) => keys_of_new(keys)?,
+        _ => None,
+    };
+    let (kind, keys, shape) = match in_buffer {
+        Some((kind, keys)) => (kind, keys, None),
+        None => {
+            let (kind, keys, shape) = keys_of(map, &keys.listed()?)?;
+            (kind, keys, Some(shape))
+        }
+    };
+    let (words, fresh) = words_of(map, &values)?;
+    if keys.len() != words.len() {
+        return Err(PyValueError::new_err(format!(
+            "{} keys have {} values: there must be one value for each key",
+            keys.len(),
+            words.len()
+        )));
+    }
+    Ok(Batch { kind, keys, shape, words, fresh })
+}
+
+/// Keys for a map that has none, if the object is a buffer of numbers.
+fn keys_of_new(object: &Bound<'_, PyAny>) -> Result<Option<(Kind, Keys)>, Unfit> {
+    for kind in [Kind::Int, Kind::Float] {
+        if let Some(keys) = keys_in_buffer(kind, object)? {
+            return Ok(Some((kind, keys)));
+        }
+    }
+    Ok(None)
+}
+
+/// An argument, or the objects that came out of one.
+enum Source<'a, 'py> {
+    Given(&'a Bound<'py, PyAny>),
+    Listed(Vec<Bound<'py, PyAny>>),
+}
+
+impl<'py> Source<'_, 'py> {
+    fn listed(&self) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        match self {
+            Self::Given(iterable) => objects(iterable),
+            Self::Listed(objects) => Ok(objects.clone()),
+        }
+    }
+}
+
+/// The words of values, and the references that they own if they are objects.
+fn words_of<'py>(map: &Base, values: &Source<'_, 'py>) -> PyResult<(Vec<u64>, Vec<Fresh<'py>>)> {
+    if let Source::Given(values) = values {
+        let words: Option<Vec<u64>> =
+            match map.values {
+                Values::Objects => None,
+                Values::Ints => buffer::<i64>(values)
+                    .map(|ints| ints.into_iter().map(|int| int as u64).collect()),
+                Values::Floats => buffer::<f64>(values)
+                    .map(|floats| floats.into_iter().map(f64::to_bits).collect()),
+            };
+        if let Some(words) = words {
+            return Ok((words, Vec::new()));
+        }
+    }
+    let fresh: Vec<Fresh<'_>> =
+        values.listed()?.iter().map(|value| map.values.word(value)).collect::<PyResult<_>>()?;
+    Ok((fresh.iter().map(Fresh::word).collect(), fresh))
+}
+
+/// Inserts many entries. Returns their number.
+pub(super) fn insert_many(
+    map: &Base,
+    keys: &Bound<'_, PyAny>,
+    values: Option<&Bound<'_, PyAny>>,
+) -> PyResult<usize> {
+    let py = keys.py();
+    let none = |error: PyErr| with_inserted(py, error, 0);
+    let batch = batch(map, keys, values).map_err(none)?;
+    let count = batch.words.len();
+    if count == 0 {
+        return Ok(0);
+    }
+    let core = map.core_for(batch.kind).map_err(none)?;
+    if core.kind != batch.kind {
+        let message = "another thread gave the map keys of another type during the call";
+        return Err(none(PyRuntimeError::new_err(message)));
+    }
+    let Batch { keys, words, fresh, shape, .. } = batch;
+    if let Some(shape) = shape {
+        let merged = locked(&core.shape).merge(&shape);
+        merged.map_err(|mismatch| none(Unfit::Position(mismatch).into()))?;
+    }
+    // The references that the words own are the index's for entries that it takes.
+    let mark = map.ledger.mark(py);
+    let mut old = Vec::new();
+    let objects = !map.has_numbers();
+    let mut write = || {
+        if objects {
+            core.store.insert_many(&keys, &words, |word| old.push(word))
+        } else {
+            core.store.extend(&keys, &words)
+        }
+    };
+    let outcome = if count > ATTACHED { py.detach(write) } else { write() };
+    let done = outcome.map_or_else(|(done, _)| done, |()| count);
+    let mut fresh = fresh.into_iter();
+    fresh.by_ref().take(done).for_each(Fresh::placed);
+    for word in old {
+        // SAFETY: the store returned the word to this call as replaced.
+        unsafe { map.release(py, word) };
+    }
+    drop(mark);
+    drop(fresh);
+    let failed = |(done, error)| with_inserted(py, refused(error), done);
+    outcome.map(|()| count).map_err(failed)
+}
+
+/// The entries between two bounds.
+fn gathered(py: Python<'_>, core: &Core, bounds: Bounds) -> Entries {
+    let mut entries = Entries::empty(core.store.are_words());
+    core.store.scan(&bounds, false, ATTACHED, &mut entries);
+    if entries.words.len() < ATTACHED {
+        return entries;
+    }
+    let (mut from, to) = bounds;
+    py.detach(|| {
+        loop {
+            let before = entries.words.len();
+            if let Some(last) = entries.keys.last() {
+                from = Edge::Excluded(last);
+            }
+            core.store.scan(&(from.clone(), to.clone()), false, UNDER_A_PIN, &mut entries);
+            if entries.words.len() - before < UNDER_A_PIN {
+                return entries;
+            }
+        }
+    })
+}
+
+static EMPTY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+/// A new NumPy array of these numbers.
+fn array<'py, T: Element>(py: Python<'py>, numbers: &[T], of: &str) -> PyResult<Bound<'py, PyAny>> {
+    let empty = EMPTY.get_or_try_init(py, || {
+        let numpy = py.import("numpy").map_err(|error| {
+            let message = "arrays need NumPy, which is not installed: pip install numpy";
+            let clearer = UnsupportedError::new_err(message);
+            clearer.set_cause(py, Some(error));
+            clearer
+        })?;
+        Ok::<_, PyErr>(numpy.getattr("empty")?.unbind())
+    })?;
+    let array = empty.bind(py).call1((numbers.len(), of))?;
+    if !numbers.is_empty() {
+        PyBuffer::<T>::get(&array)?.copy_from_slice(py, numbers)?;
+    }
+    Ok(array)
+}
+
+fn array_of_keys<'py>(py: Python<'py>, kind: Kind, keys: &Keys) -> PyResult<Bound<'py, PyAny>> {
+    let none = Vec::new();
+    let words = if let Keys::Words(words) = keys { words } else { &none };
+    if kind == Kind::Float {
+        let floats: Vec<f64> = words.iter().map(|word| word_to_float(*word)).collect();
+        return array(py, &floats, "float64");
+    }
+    let ints: Vec<i64> = words.iter().map(|word| word_to_int(*word)).collect();
+    array(py, &ints, "int64")
+}
+
+fn array_of_values<'py>(map: &Base, py: Python<'py>, words: &[u64]) -> PyResult<Bound<'py, PyAny>> {
+    if map.values == Values::Floats {
+        let floats: Vec<f64> = words.iter().map(|word| f64::from_bits(*word)).collect();
+        return array(py, &floats, "float64");
+    }
+    let ints: Vec<i64> = words.iter().map(|word| *word as i64).collect();
+    array(py, &ints, "int64")
+}
+
+/// Refuses keys that are no numbers.
+fn number_keys(core: &Core) -> PyResult<()> {
+    if core.store.are_words() {
+        return Ok(());
+    }
+    let message = "arrays of keys need keys of type int or float: iterate over the map";
+    Err(UnsupportedError::new_err(message))
+}
+
+/// Refuses values that are no numbers.
+fn number_values(map: &Base) -> PyResult<()> {
+    if map.has_numbers() {
+        return Ok(());
+    }
+    let message = "arrays of values need a map with `values=int` or `values=float`: iterate over \
+                   `values()`";
+    Err(UnsupportedError::new_err(message))
+}
+
+/// The entries between two bounds, and the type of their keys.
+fn within(map: &Base, py: Python<'_>, bounds: Option<Bounds>) -> (Kind, Entries) {
+    match (map.core(), bounds) {
+        (Some(core), Some(bounds)) => (core.kind, gathered(py, core, bounds)),
+        _ => (Kind::Int, Entries::empty(true)),
+    }
+}
+
+/// The keys between two bounds.
+pub(super) fn keys_array<'py>(
+    map: &Base,
+    py: Python<'py>,
+    bounds: Option<Bounds>,
+) -> PyResult<Bound<'py, PyAny>> {
+    map.core().map_or(Ok(()), number_keys)?;
+    let (kind, entries) = within(map, py, bounds);
+    array_of_keys(py, kind, &entries.keys)
+}
+
+/// The values of the keys between two bounds.
+pub(super) fn values_array<'py>(
+    map: &Base,
+    py: Python<'py>,
+    bounds: Option<Bounds>,
+) -> PyResult<Bound<'py, PyAny>> {
+    number_values(map)?;
+    array_of_values(map, py, &within(map, py, bounds).1.words)
+}
+
+/// The keys between two bounds, and their values.
+pub(super) fn arrays<'py>(
+    map: &Base,
+    py: Python<'py>,
+    bounds: Option<Bounds>,
+) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    map.core().map_or(Ok(()), number_keys)?;
+    number_values(map)?;
+    let (kind, entries) = within(map, py, bounds);
+    Ok((array_of_keys(py, kind, &entries.keys)?, array_of_values(map, py, &entries.words)?))
+}

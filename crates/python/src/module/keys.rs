@@ -1,0 +1,375 @@
+//! Python's objects as keys, and back.
+
+use super::owned::locked;
+use crate::key::{
+    Part, float_to_word, int_to_word, read_parts, word_to_float, word_to_int, write_parts,
+};
+use crate::shape::{Kind, Mismatch, Shape};
+use crate::store::{Key, Keys, OwnedKey};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyFloat, PyInt, PyString, PyTuple};
+use pyo3::{PyTypeCheck, ffi};
+use std::borrow::Cow;
+use std::ffi::c_int;
+use std::sync::Mutex;
+
+/// A key that was read from an object.
+#[derive(Debug)]
+pub(super) enum Made<'a> {
+    Word(u64),
+    Block(Cow<'a, [u8]>),
+}
+
+impl Made<'_> {
+    #[inline]
+    pub(super) fn key(&self) -> Key<'_> {
+        match self {
+            Self::Word(word) => Key::Word(*word),
+            Self::Block(block) => Key::Block(block),
+        }
+    }
+
+    pub(super) fn into_owned(self) -> OwnedKey {
+        match self {
+            Self::Word(word) => OwnedKey::Word(word),
+            Self::Block(block) => OwnedKey::Block(block.into_owned()),
+        }
+    }
+}
+
+/// The reason why an object is no key of a map. A lookup then finds nothing, and a write or a range
+/// raises an exception.
+#[derive(Debug)]
+pub(super) enum Unfit {
+    /// The object is of another type than the keys.
+    Type(Kind, String),
+    /// The object is of no type that keys have.
+    NoKey(String),
+    /// The integer needs more than 64 bits.
+    Overflow,
+    /// The number is NaN.
+    Nan,
+    /// No float is equal to the number.
+    Inexact,
+    /// An element of the tuple is of another type than its position.
+    Position(Mismatch),
+    /// The object raised an exception.
+    Raised(PyErr),
+}
+
+impl From<PyErr> for Unfit {
+    fn from(error: PyErr) -> Self {
+        Self::Raised(error)
+    }
+}
+
+impl From<Unfit> for PyErr {
+    fn from(unfit: Unfit) -> Self {
+        match unfit {
+            Unfit::Type(wanted, found) => PyTypeError::new_err(format!(
+                "the keys of this map are of type {}, not {found}",
+                wanted.name()
+            )),
+            Unfit::NoKey(found) => PyTypeError::new_err(format!(
+                "an object of type {found} cannot be a key: keys are int, float, str, bytes, or \
+                 tuples of these"
+            )),
+            Unfit::Overflow => PyOverflowError::new_err(
+                "an integer key has 64 bits with sign: it is at least -2**63 and less than 2**63",
+            ),
+            Unfit::Nan => PyValueError::new_err("NaN cannot be a key, because it has no order"),
+            Unfit::Inexact => PyTypeError::new_err(
+                "the keys of this map are floats, and none is equal to this number",
+            ),
+            Unfit::Position(mismatch) => PyTypeError::new_err(mismatch.to_string()),
+            Unfit::Raised(error) => error,
+        }
+    }
+}
+
+impl Unfit {
+    /// Nothing, for a lookup; an exception that the object raised is an error also there.
+    #[cold]
+    pub(super) fn absent(self) -> PyResult<()> {
+        match self {
+            Self::Raised(error) => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The name of an object's type.
+fn name_of(object: &Bound<'_, PyAny>) -> String {
+    object.get_type().name().map_or_else(|_| "unknown".into(), |name| name.to_string())
+}
+
+fn is<T: PyTypeCheck>(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<T>()
+}
+
+fn has_index(object: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: the object is valid.
+    unsafe { ffi::PyIndex_Check(object.as_ptr()) != 0 }
+}
+
+/// The type of keys that an object has as the first key of a map.
+pub(super) fn kind_of(object: &Bound<'_, PyAny>) -> Result<Kind, Unfit> {
+    if is::<PyInt>(object) {
+        Ok(Kind::Int)
+    } else if is::<PyString>(object) {
+        Ok(Kind::Str)
+    } else if is::<PyFloat>(object) {
+        Ok(Kind::Float)
+    } else if is::<PyTuple>(object) {
+        Ok(Kind::Tuple)
+    } else if is::<PyBytes>(object) {
+        Ok(Kind::Bytes)
+    } else if has_index(object) {
+        Ok(Kind::Int)
+    } else {
+        Err(Unfit::NoKey(name_of(object)))
+    }
+}
+
+/// The type that an argument `keys=` names.
+pub(super) fn kind_named(argument: &Bound<'_, PyAny>) -> PyResult<Kind> {
+    let py = argument.py();
+    let classes = [Kind::Int, Kind::Float, Kind::Str, Kind::Bytes, Kind::Tuple];
+    let named = classes.into_iter().find(|kind| argument.is(class_of(py, *kind)));
+    let message = "`keys` is `int`, `float`, `str`, `bytes` or `tuple`";
+    named.ok_or_else(|| PyTypeError::new_err(message))
+}
+
+/// The type as Python has it.
+pub(super) fn class_of(py: Python<'_>, kind: Kind) -> Bound<'_, PyAny> {
+    match kind {
+        Kind::Int => py.get_type::<PyInt>().into_any(),
+        Kind::Float => py.get_type::<PyFloat>().into_any(),
+        Kind::Str => py.get_type::<PyString>().into_any(),
+        Kind::Bytes => py.get_type::<PyBytes>().into_any(),
+        Kind::Tuple => py.get_type::<PyTuple>().into_any(),
+    }
+}
+
+/// The number of an `int` of at most 64 bits.
+#[inline]
+fn small_int(int: &Bound<'_, PyAny>) -> Result<i64, Unfit> {
+    let mut overflow: c_int = 0;
+    // SAFETY: the object is valid, and so is the address of the flag.
+    let number = unsafe { ffi::PyLong_AsLongLongAndOverflow(int.as_ptr(), &raw mut overflow) };
+    if overflow != 0 {
+        return Err(Unfit::Overflow);
+    }
+    if number == -1
+        && let Some(error) = PyErr::take(int.py())
+    {
+        return Err(Unfit::Raised(error));
+    }
+    Ok(number)
+}
+
+/// The number of an `int`, or of an object with `__index__`.
+#[inline]
+fn int(object: &Bound<'_, PyAny>) -> Result<i64, Unfit> {
+    if is::<PyInt>(object) {
+        return small_int(object);
+    }
+    if !has_index(object) {
+        return Err(Unfit::Type(Kind::Int, name_of(object)));
+    }
+    // SAFETY: the object is valid, and the call returns a new reference or raises.
+    let index =
+        unsafe { Bound::from_owned_ptr_or_err(object.py(), ffi::PyNumber_Index(object.as_ptr())) }?;
+    small_int(&index)
+}
+
+/// The float that is equal to a number.
+fn float(object: &Bound<'_, PyAny>) -> Result<f64, Unfit> {
+    let number = if is::<PyFloat>(object) {
+        object.extract::<f64>()?
+    } else {
+        if !has_index(object) && !object.hasattr("__float__")? {
+            return Err(Unfit::Type(Kind::Float, name_of(object)));
+        }
+        let number: f64 = match object.extract() {
+            Ok(number) => number,
+            Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => {
+                return Err(Unfit::Inexact);
+            }
+            Err(error) => return Err(Unfit::Raised(error)),
+        };
+        if !number.is_nan() && !object.eq(number)? {
+            return Err(Unfit::Inexact);
+        }
+        number
+    };
+    if number.is_nan() { Err(Unfit::Nan) } else { Ok(number + 0.0) }
+}
+
+/// The UTF-8 of a `str`, with three bytes for a lone surrogate.
+fn utf8<'a>(text: &'a Bound<'_, PyAny>) -> Result<Cow<'a, [u8]>, Unfit> {
+    let mut len: ffi::Py_ssize_t = 0;
+    // SAFETY: the object is a `str`, and the address of the length is valid.
+    let bytes = unsafe { ffi::PyUnicode_AsUTF8AndSize(text.as_ptr(), &raw mut len) };
+    if !bytes.is_null() {
+        // SAFETY: the `str` keeps these bytes unchanged for as long as it lives.
+        return Ok(Cow::Borrowed(unsafe {
+            std::slice::from_raw_parts(bytes.cast(), len as usize)
+        }));
+    }
+    drop(PyErr::take(text.py()));
+    let (utf8, pass) = (c"utf-8".as_ptr(), c"surrogatepass".as_ptr());
+    // SAFETY: the object is a `str`, and the call returns a new `bytes` or raises.
+    let encoded = unsafe {
+        let encoded = ffi::PyUnicode_AsEncodedString(text.as_ptr(), utf8, pass);
+        Bound::from_owned_ptr_or_err(text.py(), encoded)
+    }?;
+    Ok(Cow::Owned(encoded.cast::<PyBytes>().map_err(PyErr::from)?.as_bytes().to_vec()))
+}
+
+/// An element of a tuple.
+fn part<'a>(object: &'a Bound<'_, PyAny>) -> Result<Part<'a>, Unfit> {
+    Ok(match kind_of(object)? {
+        Kind::Int => Part::Int(int(object)?),
+        Kind::Float => Part::Float(float(object)?),
+        Kind::Str => Part::Str(utf8(object)?),
+        Kind::Bytes => Part::Bytes(Cow::Borrowed(bytes(object)?)),
+        Kind::Tuple => Part::Tuple(owned_parts(object)?),
+    })
+}
+
+fn bytes<'a>(object: &'a Bound<'_, PyAny>) -> Result<&'a [u8], Unfit> {
+    match object.cast::<PyBytes>() {
+        Ok(bytes) => Ok(bytes.as_bytes()),
+        Err(_) => Err(Unfit::Type(Kind::Bytes, name_of(object))),
+    }
+}
+
+/// The elements of a tuple. Their bytes are copied, because the elements are borrowed for the time
+/// of this call only.
+fn owned_parts(object: &Bound<'_, PyAny>) -> Result<Vec<Part<'static>>, Unfit> {
+    let Ok(tuple) = object.cast::<PyTuple>() else {
+        return Err(Unfit::Type(Kind::Tuple, name_of(object)));
+    };
+    tuple.iter().map(|element| part(&element).map(to_owned)).collect()
+}
+
+fn to_owned(part: Part<'_>) -> Part<'static> {
+    match part {
+        Part::Int(number) => Part::Int(number),
+        Part::Float(number) => Part::Float(number),
+        Part::Str(bytes) => Part::Str(Cow::Owned(bytes.into_owned())),
+        Part::Bytes(bytes) => Part::Bytes(Cow::Owned(bytes.into_owned())),
+        Part::Tuple(parts) => Part::Tuple(parts.into_iter().map(to_owned).collect()),
+    }
+}
+
+/// The use of a key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Use {
+    /// The key is looked up, or bounds a range.
+    Look,
+    /// The key is inserted: its elements give new positions their types.
+    Insert,
+}
+
+/// Reads a key of a map whose keys have a type.
+#[inline]
+pub(super) fn read<'a>(
+    kind: Kind,
+    shape: &Mutex<Shape>,
+    object: &'a Bound<'_, PyAny>,
+    purpose: Use,
+) -> Result<Made<'a>, Unfit> {
+    match kind {
+        Kind::Int => Ok(Made::Word(int_to_word(int(object)?))),
+        Kind::Float => float_to_word(float(object)?).map(Made::Word).ok_or(Unfit::Nan),
+        Kind::Str if is::<PyString>(object) => Ok(Made::Block(utf8(object)?)),
+        Kind::Str => Err(Unfit::Type(kind, name_of(object))),
+        Kind::Bytes => Ok(Made::Block(Cow::Borrowed(bytes(object)?))),
+        Kind::Tuple => {
+            let mut parts = owned_parts(object)?;
+            let mut shape = locked(shape);
+            let fits = match purpose {
+                Use::Look => shape.fit(&mut parts),
+                Use::Insert => shape.admit(&mut parts),
+            };
+            drop(shape);
+            fits.map_err(Unfit::Position)?;
+            let mut block = Vec::with_capacity(32);
+            write_parts(&parts, &mut block);
+            Ok(Made::Block(Cow::Owned(block)))
+        }
+    }
+}
+
+/// Reads keys that are to be inserted. A shape learns from all of them or from none.
+pub(super) fn read_all(
+    kind: Kind,
+    shape: Option<&Mutex<Shape>>,
+    objects: &[Bound<'_, PyAny>],
+) -> Result<(Keys, Shape), Unfit> {
+    let scratch = Mutex::new(shape.map_or_else(Shape::default, |shape| locked(shape).clone()));
+    let mut keys = Keys::empty(are_words(kind));
+    for object in objects {
+        keys.push(read(kind, &scratch, object, Use::Insert)?.key());
+    }
+    let scratch = locked(&scratch).clone();
+    Ok((keys, scratch))
+}
+
+/// Whether keys of a type are words.
+pub(super) fn are_words(kind: Kind) -> bool {
+    matches!(kind, Kind::Int | Kind::Float)
+}
+
+/// The object of a key of a map.
+#[inline]
+pub(super) fn object<'py>(
+    py: Python<'py>,
+    kind: Kind,
+    key: Key<'_>,
+) -> PyResult<Bound<'py, PyAny>> {
+    match (kind, key) {
+        (Kind::Int, Key::Word(word)) => {
+            // SAFETY: the call returns a new reference or raises.
+            unsafe {
+                let int = ffi::PyLong_FromLongLong(word_to_int(word));
+                Bound::from_owned_ptr_or_err(py, int)
+            }
+        }
+        (_, Key::Word(word)) => Ok(PyFloat::new(py, word_to_float(word)).into_any()),
+        (Kind::Str, Key::Block(block)) => text(py, block),
+        (Kind::Tuple, Key::Block(block)) => {
+            let parts = read_parts(block);
+            let parts =
+                parts.ok_or_else(|| PyValueError::new_err("a key of the map is damaged"))?;
+            tuple(py, &parts)
+        }
+        (_, Key::Block(block)) => Ok(PyBytes::new(py, block).into_any()),
+    }
+}
+
+fn text<'py>(py: Python<'py>, utf8: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+    let (bytes, pass) = (utf8.as_ptr().cast(), c"surrogatepass".as_ptr());
+    // SAFETY: the bytes are valid, and the call returns a new reference or raises.
+    unsafe {
+        let text = ffi::PyUnicode_DecodeUTF8(bytes, utf8.len() as ffi::Py_ssize_t, pass);
+        Bound::from_owned_ptr_or_err(py, text)
+    }
+}
+
+fn tuple<'py>(py: Python<'py>, parts: &[Part<'_>]) -> PyResult<Bound<'py, PyAny>> {
+    let elements = parts.iter().map(|part| {
+        Ok(match part {
+            Part::Int(number) => PyInt::new(py, *number).into_any(),
+            Part::Float(number) => PyFloat::new(py, *number).into_any(),
+            Part::Str(utf8) => text(py, utf8)?,
+            Part::Bytes(bytes) => PyBytes::new(py, bytes).into_any(),
+            Part::Tuple(parts) => tuple(py, parts)?,
+        })
+    });
+    let elements: Vec<_> = elements.collect::<PyResult<_>>()?;
+    Ok(PyTuple::new(py, elements)?.into_any())
+}

@@ -1,0 +1,516 @@
+//! The class `Base`: a sorted map.
+
+use super::cursor::Cursor;
+use super::keys::{self, Made, Unfit, Use};
+use super::owned::{self, Ledger};
+use super::values::Values;
+use super::{bulk, error, ranges, single};
+use crate::shape::{Kind, Shape};
+use crate::store::{Entries, Store};
+use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyValueError};
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use silvics::{Options, Pages};
+use std::ops::Bound as Edge;
+use std::sync::{Mutex, OnceLock};
+
+/// The part of a map that exists since the type of its keys is known.
+pub(super) struct Core {
+    pub(super) kind: Kind,
+    pub(super) store: Store,
+    /// Locked only by code that calls no Python (O5).
+    pub(super) shape: Mutex<Shape>,
+}
+
+impl Core {
+    #[inline]
+    pub(super) fn read<'a>(
+        &self,
+        object: &'a Bound<'_, PyAny>,
+        of: Use,
+    ) -> Result<Made<'a>, Unfit> {
+        keys::read(self.kind, &self.shape, object, of)
+    }
+}
+
+/// A sorted map. The class `Map` of the package has the rest of its methods.
+#[pyclass(frozen, subclass, module = "silvics._silvics")]
+pub(super) struct Base {
+    core: OnceLock<Core>,
+    pub(super) values: Values,
+    structure: Option<String>,
+    pages: String,
+    options: Options,
+    pub(super) ledger: Ledger,
+}
+
+impl Base {
+    /// The part of the map that exists since the type of its keys is known.
+    #[inline]
+    pub(super) fn core(&self) -> Option<&Core> {
+        self.core.get()
+    }
+
+    /// Makes the map one with keys of a type, unless it has a type.
+    pub(super) fn core_for(&self, kind: Kind) -> PyResult<&Core> {
+        if let Some(core) = self.core.get() {
+            return Ok(core);
+        }
+        let store = Store::new(keys::are_words(kind), self.structure.as_deref(), &self.options);
+        let store = store.map_err(error::no_structure)?;
+        Ok(self.core.get_or_init(|| Core { kind, store, shape: Mutex::default() }))
+    }
+
+    /// Whether the map counts its keys, as far as its structure is known.
+    pub(super) fn has_ranks_named(&self) -> bool {
+        self.core().map_or(self.structure.is_none(), |core| core.store.has_ranks())
+    }
+
+    /// Takes all entries out, and releases their values when the map is empty.
+    pub(super) fn empty(&self, py: Python<'_>) -> PyResult<()> {
+        let Some(core) = self.core() else { return Ok(()) };
+        let (mut entries, mut words) = (Entries::empty(core.store.are_words()), Vec::new());
+        let (mut from, mut refused) = (Edge::Unbounded, None);
+        loop {
+            entries.clear();
+            core.store.scan(&(from, Edge::Unbounded), false, 512, &mut entries);
+            let Some(last) = entries.keys.last() else { break };
+            for at in 0..entries.keys.len() {
+                match core.store.remove(entries.keys.get(at)) {
+                    Ok(word) => words.extend(word),
+                    Err(error) => refused = Some(error),
+                }
+            }
+            from = Edge::Excluded(last);
+        }
+        for word in words {
+            // SAFETY: the store returned the word to this call as removed.
+            unsafe { self.release(py, word) };
+        }
+        refused.map_or(Ok(()), |error| Err(error::refused(error)))
+    }
+}
+
+impl Drop for Base {
+    /// Releases the values of a map that nothing refers to any more. No cursor and no iterator
+    /// exists, since these refer to the map, and no bulk call, since its caller does.
+    fn drop(&mut self) {
+        let (Values::Objects, Some(core)) = (self.values, self.core()) else { return };
+        Python::attach(|py| {
+            let (mut entries, mut from) = (Entries::empty(core.store.are_words()), Edge::Unbounded);
+            loop {
+                entries.clear();
+                core.store.scan(&(from, Edge::Unbounded), false, 512, &mut entries);
+                let Some(last) = entries.keys.last() else { return };
+                for word in &entries.words {
+                    // SAFETY: O1: the word owns its reference. Each word comes once, because
+                    // entries ascend, and nothing reads the map after this.
+                    unsafe { owned::release_now(py, *word) };
+                }
+                from = Edge::Excluded(last);
+            }
+        });
+    }
+}
+
+fn pages(name: Option<&str>) -> PyResult<Pages> {
+    match name {
+        None | Some("thp") => Ok(Pages::Thp),
+        Some("4k") => Ok(Pages::Small),
+        Some("hugetlb") => Ok(Pages::HugeTlb),
+        Some(name) => Err(PyValueError::new_err(format!(
+            "no pages are called {name:?}: there are \"thp\", \"4k\" and \"hugetlb\""
+        ))),
+    }
+}
+
+#[pymethods]
+impl Base {
+    #[new]
+    #[pyo3(signature = (items=None, /, *, keys=None, values=None, structure=None, memory_limit=None, pages=None))]
+    fn new(
+        items: Option<&Bound<'_, PyAny>>,
+        keys: Option<&Bound<'_, PyAny>>,
+        values: Option<&Bound<'_, PyAny>>,
+        structure: Option<String>,
+        memory_limit: Option<usize>,
+        pages: Option<&str>,
+    ) -> PyResult<Self> {
+        _ = items; // `__init__` of the derived class inserts them.
+        let options = Options { memory_limit, pages: self::pages(pages)?, ..Options::default() };
+        let map = Self {
+            core: OnceLock::new(),
+            values: Values::named(values)?,
+            structure,
+            pages: pages.unwrap_or("thp").into(),
+            options,
+            ledger: Ledger::default(),
+        };
+        match keys {
+            Some(keys) => _ = map.core_for(keys::kind_named(keys)?)?,
+            // The name is checked now, and not at the first key.
+            None if map.structure.is_some() => {
+                let made = |words| Store::new(words, map.structure.as_deref(), &map.options);
+                made(true).or_else(|_| made(false)).map_err(error::no_structure)?;
+            }
+            None => {}
+        }
+        Ok(map)
+    }
+
+    fn __getitem__<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        match self.look_up(key)? {
+            Some(value) => Ok(value),
+            None => Err(single::absent_key(key)),
+        }
+    }
+
+    fn __setitem__(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.set(key, value)
+    }
+
+    fn __delitem__(&self, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.remove(key)?.map(drop).ok_or_else(|| single::absent_key(key))
+    }
+
+    fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        self.has(key)
+    }
+
+    fn __len__(&self) -> usize {
+        self.core().map_or(0, |core| core.store.len())
+    }
+
+    fn __bool__(&self) -> bool {
+        self.__len__() != 0
+    }
+
+    fn __iter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
+        ranges::iterate(&slf, ranges::Parts::Keys, false)
+    }
+
+    fn __reversed__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
+        ranges::iterate(&slf, ranges::Parts::Keys, true)
+    }
+
+    /// Returns the value of a key, or the default if the key is absent.
+    #[pyo3(signature = (key, default=None, /))]
+    fn get<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        Ok(self.look_up(key)?.or(default))
+    }
+
+    /// Returns the value of a key. If the key is absent, inserts the default and returns it.
+    #[pyo3(signature = (key, default=None, /))]
+    fn setdefault<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.set_default(key, default)
+    }
+
+    /// Removes a key and returns its value. If the key is absent, returns the default, or raises
+    /// `KeyError` if there is none.
+    #[pyo3(signature = (key, *default))]
+    fn pop<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        default: &Bound<'py, pyo3::types::PyTuple>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if default.len() > 1 {
+            return Err(pyo3::exceptions::PyTypeError::new_err("pop takes one default at most"));
+        }
+        match self.remove(key)? {
+            Some(value) => Ok(value),
+            None => default.get_item(0).map_err(|_| single::absent_key(key)),
+        }
+    }
+
+    /// Returns the entry at an index, as a pair.
+    #[pyo3(signature = (index=-1))]
+    fn peekitem<'py>(&self, py: Python<'py>, index: isize) -> PyResult<Bound<'py, PyAny>> {
+        self.peek(py, index)
+    }
+
+    /// Removes the entry at an index, and returns it as a pair.
+    #[pyo3(signature = (index=-1))]
+    fn popitem<'py>(&self, py: Python<'py>, index: isize) -> PyResult<Bound<'py, PyAny>> {
+        self.pop_item(py, index)
+    }
+
+    /// Removes all entries.
+    fn clear(&self, py: Python<'_>) -> PyResult<()> {
+        self.empty(py)
+    }
+
+    /// Gives a key the value `new` if it has the value `expected`, in one atomic step. `ABSENT`
+    /// stands for no value. Returns whether it did.
+    #[pyo3(signature = (key, expected, new, /))]
+    fn compare_exchange(
+        &self,
+        key: &Bound<'_, PyAny>,
+        expected: &Bound<'_, PyAny>,
+        new: &Bound<'_, PyAny>,
+    ) -> PyResult<bool> {
+        self.exchange(key, expected, new)
+    }
+
+    /// Iterates over the keys between two bounds.
+    #[pyo3(signature = (minimum=None, maximum=None, inclusive=(true, true), reverse=false))]
+    fn irange<'py>(
+        slf: Bound<'py, Self>,
+        minimum: Option<&Bound<'py, PyAny>>,
+        maximum: Option<&Bound<'py, PyAny>>,
+        inclusive: (bool, bool),
+        reverse: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let bounds = slf.get().bounds(minimum, maximum, inclusive)?;
+        ranges::between(&slf, bounds, ranges::Parts::Keys, reverse)
+    }
+
+    /// Iterates over the keys between two indexes.
+    #[pyo3(signature = (start=None, stop=None, reverse=false))]
+    fn islice<'py>(
+        slf: Bound<'py, Self>,
+        start: Option<isize>,
+        stop: Option<isize>,
+        reverse: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        ranges::slice(&slf, (start, stop), ranges::Parts::Keys, reverse)
+    }
+
+    /// Iterates over keys ("keys"), values ("values") or pairs ("items") between two indexes.
+    #[pyo3(signature = (parts, start=None, stop=None, reverse=false))]
+    fn _slice<'py>(
+        slf: Bound<'py, Self>,
+        parts: &str,
+        start: Option<isize>,
+        stop: Option<isize>,
+        reverse: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let parts = ranges::Parts::named(parts)?;
+        if start.is_none() && stop.is_none() {
+            return ranges::iterate(&slf, parts, reverse);
+        }
+        ranges::slice(&slf, (start, stop), parts, reverse)
+    }
+
+    /// Iterates over the entries between two bounds, as pairs.
+    #[pyo3(signature = (minimum=None, maximum=None, inclusive=(true, true), reverse=false))]
+    fn irange_items<'py>(
+        slf: Bound<'py, Self>,
+        minimum: Option<&Bound<'py, PyAny>>,
+        maximum: Option<&Bound<'py, PyAny>>,
+        inclusive: (bool, bool),
+        reverse: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let bounds = slf.get().bounds(minimum, maximum, inclusive)?;
+        ranges::between(&slf, bounds, ranges::Parts::Items, reverse)
+    }
+
+    /// Iterates over the keys that begin with a string, or with the elements of a tuple.
+    #[pyo3(signature = (prefix, reverse=false))]
+    fn prefix<'py>(
+        slf: Bound<'py, Self>,
+        prefix: &Bound<'py, PyAny>,
+        reverse: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let bounds = slf.get().prefixed(prefix)?;
+        ranges::between(&slf, bounds, ranges::Parts::Keys, reverse)
+    }
+
+    /// Returns the number of keys between two bounds.
+    #[pyo3(signature = (minimum=None, maximum=None, inclusive=(true, true)))]
+    fn count(
+        &self,
+        minimum: Option<&Bound<'_, PyAny>>,
+        maximum: Option<&Bound<'_, PyAny>>,
+        inclusive: (bool, bool),
+    ) -> PyResult<usize> {
+        let bounds = self.bounds(minimum, maximum, inclusive)?;
+        let (Some(core), Some(bounds)) = (self.core(), bounds) else { return Ok(0) };
+        core.store.count(&bounds).ok_or_else(error::no_ranks)
+    }
+
+    /// Returns the number of keys that are smaller than a key.
+    #[pyo3(signature = (key, /))]
+    fn bisect_left(&self, key: &Bound<'_, PyAny>) -> PyResult<usize> {
+        self.rank(key, false)
+    }
+
+    /// Returns the number of keys that are not greater than a key.
+    #[pyo3(signature = (key, /))]
+    fn bisect_right(&self, key: &Bound<'_, PyAny>) -> PyResult<usize> {
+        self.rank(key, true)
+    }
+
+    /// Returns the number of keys that are not greater than a key.
+    #[pyo3(signature = (key, /))]
+    fn bisect(&self, key: &Bound<'_, PyAny>) -> PyResult<usize> {
+        self.rank(key, true)
+    }
+
+    /// Returns the index of a key. Raises `ValueError` if it is absent or not in the given slice.
+    #[pyo3(signature = (key, start=None, stop=None, /))]
+    fn index(
+        &self,
+        key: &Bound<'_, PyAny>,
+        start: Option<isize>,
+        stop: Option<isize>,
+    ) -> PyResult<usize> {
+        self.index_of(key, start, stop)
+    }
+
+    /// Returns a cursor, which is before the first entry.
+    fn cursor(slf: Bound<'_, Self>) -> Cursor {
+        Cursor::new(&slf)
+    }
+
+    /// Looks up many keys, in the order of the argument.
+    #[pyo3(signature = (keys, default=None))]
+    fn get_many<'py>(
+        &self,
+        keys: &Bound<'py, PyAny>,
+        default: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        bulk::get_many(self, keys, default)
+    }
+
+    /// Inserts many entries, in the order of the arguments: keys and values, or pairs.
+    #[pyo3(signature = (keys, values=None, /))]
+    fn insert_many(
+        &self,
+        keys: &Bound<'_, PyAny>,
+        values: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<usize> {
+        bulk::insert_many(self, keys, values)
+    }
+
+    /// Returns a NumPy array of the keys between two bounds.
+    #[pyo3(signature = (minimum=None, maximum=None, inclusive=(true, true)))]
+    fn keys_array<'py>(
+        &self,
+        py: Python<'py>,
+        minimum: Option<&Bound<'py, PyAny>>,
+        maximum: Option<&Bound<'py, PyAny>>,
+        inclusive: (bool, bool),
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let bounds = self.bounds(minimum, maximum, inclusive)?;
+        bulk::keys_array(self, py, bounds)
+    }
+
+    /// Returns a NumPy array of the values of the keys between two bounds.
+    #[pyo3(signature = (minimum=None, maximum=None, inclusive=(true, true)))]
+    fn values_array<'py>(
+        &self,
+        py: Python<'py>,
+        minimum: Option<&Bound<'py, PyAny>>,
+        maximum: Option<&Bound<'py, PyAny>>,
+        inclusive: (bool, bool),
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let bounds = self.bounds(minimum, maximum, inclusive)?;
+        bulk::values_array(self, py, bounds)
+    }
+
+    /// Returns two NumPy arrays: the keys between two bounds, and their values.
+    #[pyo3(signature = (minimum=None, maximum=None, inclusive=(true, true)))]
+    fn arrays<'py>(
+        &self,
+        py: Python<'py>,
+        minimum: Option<&Bound<'py, PyAny>>,
+        maximum: Option<&Bound<'py, PyAny>>,
+        inclusive: (bool, bool),
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        let bounds = self.bounds(minimum, maximum, inclusive)?;
+        bulk::arrays(self, py, bounds)
+    }
+
+    /// Returns unused memory to the system, and the number of its bytes.
+    fn shrink(&self, py: Python<'_>) -> usize {
+        self.core().map_or(0, |core| py.detach(|| core.store.shrink()))
+    }
+
+    /// Checks the map, and returns the number of its keys. Raises `RuntimeError` if the map is
+    /// damaged.
+    fn check(&self) -> PyResult<usize> {
+        // The GIL is held, so that only bulk calls of other threads can cause a false report.
+        self.core().map_or(Ok(0), |core| core.store.check().map_err(PyRuntimeError::new_err))
+    }
+
+    /// The bytes that the map holds, without those of the objects that are its values.
+    #[getter]
+    fn bytes(&self) -> usize {
+        self.core().map_or(0, |core| core.store.bytes())
+    }
+
+    /// The type of the keys, or `None` if the map never had a key.
+    #[getter]
+    fn key_type<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        self.core().map(|core| keys::class_of(py, core.kind))
+    }
+
+    /// The type of the values.
+    #[getter]
+    fn value_type<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+        self.values.class(py)
+    }
+
+    /// The name of the structure, or `None` for the default structure.
+    #[getter]
+    fn structure(&self) -> Option<&str> {
+        self.structure.as_deref()
+    }
+
+    /// The most bytes that the map may hold, or `None`.
+    #[getter]
+    fn memory_limit(&self) -> Option<usize> {
+        self.options.memory_limit
+    }
+
+    /// The pages that the map requests.
+    #[getter]
+    fn pages(&self) -> &str {
+        &self.pages
+    }
+
+    /// Whether the structure counts its keys.
+    #[getter]
+    fn has_ranks(&self) -> bool {
+        self.has_ranks_named()
+    }
+
+    // The names of the arguments and the order of visits are the collector's protocol.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        let (Values::Objects, Some(core)) = (self.values, self.core()) else { return Ok(()) };
+        if self.ledger.is_detached() {
+            return Ok(()); // O7
+        }
+        ranges::visit(&core.store, &visit)
+    }
+
+    fn __clear__(&self, py: Python<'_>) {
+        // The collector takes no errors; an entry that is not removed keeps its value alive.
+        _ = self.empty(py);
+    }
+}
+
+/// Reads a key for a lookup; `None` if the object is no key of the map.
+#[inline]
+pub(super) fn looked_for<'a>(
+    core: &Core,
+    object: &'a Bound<'_, PyAny>,
+) -> PyResult<Option<Made<'a>>> {
+    match core.read(object, Use::Look) {
+        Ok(made) => Ok(Some(made)),
+        Err(unfit) => unfit.absent().map(|()| None),
+    }
+}
+
+/// The exception of an empty map.
+pub(super) fn no_entry() -> PyErr {
+    PyKeyError::new_err("the map is empty")
+}

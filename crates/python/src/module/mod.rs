@@ -1,0 +1,33 @@
+//! The extension module `silvics._silvics`.
+//!
+//! * `owned.rs`: the references of a map to its values, and the rules that keep them alive.
+//! * `keys.rs`, `values.rs`: Python's objects as keys and words, and back.
+//! * `map.rs`: the class `Base`, from which the class `Map` of the package is derived.
+//! * `single.rs`: its operations on one key. `ranges.rs`: ranges and iterators. `bulk.rs`: many
+//!   keys at once, and arrays. `cursor.rs`: cursors.
+//! * `error.rs`: exceptions.
+
+mod bulk;
+mod cursor;
+mod error;
+mod keys;
+mod map;
+mod owned;
+mod ranges;
+mod single;
+mod values;
+
+use pyo3::prelude::*;
+
+/// The compiled part of the package.
+// The rules of `owned.rs` need the GIL.
+#[pymodule(gil_used = true)]
+fn _silvics(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    module.add("LimitError", py.get_type::<error::LimitError>())?;
+    module.add("UnsupportedError", py.get_type::<error::UnsupportedError>())?;
+    module.add("ABSENT", single::absent(py)?)?;
+    module.add_class::<map::Base>()?;
+    module.add_class::<cursor::Cursor>()?;
+    module.add_class::<ranges::Chunks>()
+}

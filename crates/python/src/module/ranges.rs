@@ -1,0 +1,297 @@
+//! Ranges, and the iterators over them.
+//!
+//! An iterator of the package is an `itertools.chain` over a [`Chunks`], each of whose elements is
+//! a list of some keys, values or pairs. So the interpreter gets most elements from a list, in C.
+
+use super::error::no_ranks;
+use super::keys::{self, Use};
+use super::map::Base;
+use super::owned::{locked, object_of};
+use super::values::Values;
+use crate::key::{behind, behind_tuples};
+use crate::shape::Kind;
+use crate::store::{Bounds, Entries, Key, OwnedKey, Store};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::ffi;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyTuple;
+use std::ops::Bound as Edge;
+use std::ptr::NonNull;
+use std::sync::Mutex;
+
+/// The number of entries of the first list.
+const FIRST: usize = 16;
+/// The most entries of a list.
+const MOST: usize = 512;
+
+/// The parts of entries that an iterator returns.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Parts {
+    Keys,
+    Values,
+    Items,
+}
+
+impl Parts {
+    pub(super) fn named(name: &str) -> PyResult<Self> {
+        match name {
+            "keys" => Ok(Self::Keys),
+            "values" => Ok(Self::Values),
+            "items" => Ok(Self::Items),
+            _ => Err(PyValueError::new_err("the parts are \"keys\", \"values\" or \"items\"")),
+        }
+    }
+}
+
+/// An iterator over lists of consecutive entries.
+#[pyclass(frozen, module = "silvics._silvics")]
+pub(super) struct Chunks {
+    map: Py<Base>,
+    parts: Parts,
+    reverse: bool,
+    /// Locked only by code that calls no Python (O5).
+    place: Mutex<Place>,
+}
+
+/// The place of an iterator in its map.
+struct Place {
+    bounds: Bounds,
+    /// The number of entries of the next list.
+    next: usize,
+    /// The number of entries that are left, at most.
+    left: usize,
+    /// The memory of the last list.
+    entries: Option<Entries>,
+}
+
+/// The next entries of an iterator.
+struct Next {
+    kind: Kind,
+    entries: Entries,
+}
+
+impl Chunks {
+    /// Reads the next entries. The caller holds the GIL until it has references to their values.
+    fn read(&self) -> Option<Next> {
+        let core = self.map.get().core()?;
+        let mut place = locked(&self.place);
+        let most = place.next.min(place.left);
+        if most == 0 {
+            return None;
+        }
+        let empty = || Entries::empty(core.store.are_words());
+        let mut entries = place.entries.take().unwrap_or_else(empty);
+        entries.clear();
+        core.store.scan(&place.bounds, self.reverse, most, &mut entries);
+        let read = entries.words.len();
+        // A list that is not full is the last one.
+        place.left = if read < most { 0 } else { place.left - read };
+        place.next = (place.next * 2).min(MOST);
+        let last = Edge::Excluded(entries.keys.last()?);
+        if self.reverse {
+            place.bounds.1 = last;
+        } else {
+            place.bounds.0 = last;
+        }
+        Some(Next { kind: core.kind, entries })
+    }
+}
+
+#[pymethods]
+impl Chunks {
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(Next { kind, entries }) = self.read() else { return Ok(None) };
+        let map = self.map.get();
+        let values = self.parts != Parts::Keys;
+        // References to all values come before any object is made, which can run the collector, and
+        // so code that removes entries.
+        let words = if values { &entries.words[..] } else { &[] };
+        // SAFETY: the GIL has been held since `read` read the words.
+        let values = words.iter().map(|word| unsafe { map.value(py, *word) });
+        let mut values: Vec<Bound<'_, PyAny>> = values.collect();
+        let list = match self.parts {
+            Parts::Keys => {
+                list(py, entries.keys.len(), |at| keys::object(py, kind, entries.keys.get(at)))
+            }
+            Parts::Values => {
+                let mut values = values.drain(..);
+                let len = entries.words.len();
+                list(py, len, |_| values.next().ok_or_else(|| PyValueError::new_err("no value")))
+            }
+            Parts::Items => {
+                let mut values = values.drain(..);
+                list(py, entries.keys.len(), |at| {
+                    let key = keys::object(py, kind, entries.keys.get(at))?;
+                    let value = values.next();
+                    Ok(PyTuple::new(py, std::iter::once(key).chain(value).collect::<Vec<_>>())?
+                        .into_any())
+                })
+            }
+        }?;
+        locked(&self.place).entries = Some(entries);
+        Ok(Some(list))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.map)
+    }
+}
+
+/// A list of the given number of elements.
+pub(super) fn list<'py>(
+    py: Python<'py>,
+    len: usize,
+    mut element: impl FnMut(usize) -> PyResult<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    // SAFETY: the call returns a new list or raises.
+    let list =
+        unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyList_New(len as ffi::Py_ssize_t)) }?;
+    for at in 0..len {
+        let element = element(at)?.into_ptr();
+        // SAFETY: the list has this place, which is empty. The call takes the reference.
+        unsafe { ffi::PyList_SetItem(list.as_ptr(), at as ffi::Py_ssize_t, element) };
+    }
+    Ok(list)
+}
+
+/// Visits the objects of all words, for the collector.
+pub(super) fn visit(store: &Store, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+    let (mut entries, mut from) = (Entries::empty(store.are_words()), Edge::Unbounded);
+    loop {
+        entries.clear();
+        store.scan(&(from, Edge::Unbounded), false, MOST, &mut entries);
+        let Some(last) = entries.keys.last() else { return Ok(()) };
+        for word in &entries.words {
+            let Some(object) = NonNull::new(object_of(*word)) else { continue };
+            // SAFETY: O7: the word owns a reference. `Py` has the layout of a `NonNull`, and this
+            // borrowed one is not dropped.
+            let object = unsafe { &*(&raw const object).cast::<Py<PyAny>>() };
+            visit.call(object)?;
+        }
+        from = Edge::Excluded(last);
+    }
+}
+
+static CHAIN: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+/// An iterator over the elements of the lists of a [`Chunks`].
+fn chain<'py>(
+    map: &Bound<'py, Base>,
+    bounds: Bounds,
+    left: usize,
+    (parts, reverse): (Parts, bool),
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = map.py();
+    let place = Place { bounds, next: FIRST, left, entries: None };
+    let place = Mutex::new(place);
+    let chunks = Bound::new(py, Chunks { map: map.clone().unbind(), parts, reverse, place })?;
+    let chain = CHAIN.get_or_try_init(py, || {
+        Ok::<_, PyErr>(py.import("itertools")?.getattr("chain")?.getattr("from_iterable")?.unbind())
+    })?;
+    chain.bind(py).call1((chunks,))
+}
+
+/// Iterates over all entries.
+pub(super) fn iterate<'py>(
+    map: &Bound<'py, Base>,
+    parts: Parts,
+    reverse: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    chain(map, (Edge::Unbounded, Edge::Unbounded), usize::MAX, (parts, reverse))
+}
+
+/// Iterates over the entries between bounds; over none if there are no bounds.
+pub(super) fn between<'py>(
+    map: &Bound<'py, Base>,
+    bounds: Option<Bounds>,
+    parts: Parts,
+    reverse: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let left = if bounds.is_some() { usize::MAX } else { 0 };
+    let bounds = bounds.unwrap_or((Edge::Unbounded, Edge::Unbounded));
+    chain(map, bounds, left, (parts, reverse))
+}
+
+/// The indexes of a slice, as Python has them.
+pub(super) fn within(len: usize, start: Option<isize>, stop: Option<isize>) -> (usize, usize) {
+    let at = |index: isize| {
+        if index < 0 { len.saturating_add_signed(index) } else { (index as usize).min(len) }
+    };
+    (start.map_or(0, at), stop.map_or(len, at))
+}
+
+/// Iterates over the entries between two indexes.
+pub(super) fn slice<'py>(
+    map: &Bound<'py, Base>,
+    (start, stop): (Option<isize>, Option<isize>),
+    parts: Parts,
+    reverse: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let base = map.get();
+    if !base.has_ranks_named() {
+        return Err(no_ranks());
+    }
+    let mut bounds = (Edge::Unbounded, Edge::Unbounded);
+    let mut left = 0;
+    if let Some(core) = base.core() {
+        let (start, stop) = within(core.store.len(), start, stop);
+        let first = if reverse { stop.wrapping_sub(1) } else { start };
+        if start < stop
+            && let Some((key, _)) = core.store.nth(first)
+        {
+            left = stop - start;
+            let edge = if reverse { &mut bounds.1 } else { &mut bounds.0 };
+            *edge = Edge::Included(key);
+        }
+    }
+    chain(map, bounds, left, (parts, reverse))
+}
+
+impl Base {
+    /// The bounds of a range; none if the map is empty because it never had a key.
+    pub(super) fn bounds(
+        &self,
+        minimum: Option<&Bound<'_, PyAny>>,
+        maximum: Option<&Bound<'_, PyAny>>,
+        inclusive: (bool, bool),
+    ) -> PyResult<Option<Bounds>> {
+        let Some(core) = self.core() else {
+            for key in minimum.into_iter().chain(maximum) {
+                keys::kind_of(key)?;
+            }
+            return Ok(None);
+        };
+        let edge = |key: Option<&Bound<'_, PyAny>>, inclusive: bool| {
+            let Some(key) = key else { return Ok(Edge::Unbounded) };
+            let key = core.read(key, Use::Look)?.into_owned();
+            Ok::<_, PyErr>(if inclusive { Edge::Included(key) } else { Edge::Excluded(key) })
+        };
+        Ok(Some((edge(minimum, inclusive.0)?, edge(maximum, inclusive.1)?)))
+    }
+
+    /// The bounds of the keys that begin with a prefix.
+    pub(super) fn prefixed(&self, prefix: &Bound<'_, PyAny>) -> PyResult<Option<Bounds>> {
+        let Some(core) = self.core() else { return Ok(None) };
+        let made = core.read(prefix, Use::Look)?;
+        let end = match made.key() {
+            Key::Word(_) => {
+                let message = "keys that are numbers have no prefixes: use `irange`";
+                return Err(PyTypeError::new_err(message));
+            }
+            Key::Block(block) if core.kind == Kind::Tuple => behind_tuples(block),
+            Key::Block(block) => behind(block),
+        };
+        Ok(Some((Edge::Included(made.into_owned()), end.map(OwnedKey::Block))))
+    }
+
+    /// Whether the map has numbers as values, which arrays can have.
+    pub(super) fn has_numbers(&self) -> bool {
+        self.values != Values::Objects
+    }
+}
