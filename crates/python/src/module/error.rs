@@ -32,6 +32,9 @@ pub(super) fn refused(error: AllocError) -> PyErr {
 pub(super) fn no_structure(error: StructureError) -> PyErr {
     match error {
         StructureError::Alloc(error) => refused(error),
+        StructureError::Keys { name, known, .. } => PyValueError::new_err(format!(
+            "the structure `{name}` takes keys of type int and float only: choose one of {known}"
+        )),
         error => PyValueError::new_err(error.to_string()),
     }
 }
