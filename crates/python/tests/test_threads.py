@@ -1,6 +1,7 @@
 """Threads: bulk calls without the GIL beside threads that read and write."""
 
 import gc
+import os
 import random
 import sys
 import threading
@@ -12,7 +13,7 @@ from silvics import ABSENT, Map
 
 numpy = pytest.importorskip("numpy")
 
-SECONDS = 1.0
+SECONDS = float(os.environ.get("SILVICS_TEST_SECONDS", "1"))
 
 
 def run(*workers):

@@ -62,6 +62,14 @@ class _Sorted(_Sequence):
         return list(self._mapping._slice(self._parts, low, high, True))[:: -step]
 
 
+    def __delitem__(self, index):
+        if isinstance(index, slice):
+            for key in self._mapping.keys()[index]:
+                self._mapping.pop(key, None)
+        else:
+            self._mapping.popitem(index)
+
+
 class KeysView(_KeysView, _Sorted):
     """The keys of a map in ascending order, as a set and as a sequence."""
 

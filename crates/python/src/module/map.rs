@@ -113,6 +113,17 @@ impl Drop for Base {
     }
 }
 
+/// An argument that can be any object, also `None`, if it is given.
+struct Given<'py>(Option<Bound<'py, PyAny>>);
+
+impl<'py> FromPyObject<'_, 'py> for Given<'py> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        Ok(Self(Some(object.to_owned())))
+    }
+}
+
 fn pages(name: Option<&str>) -> PyResult<Pages> {
     match name {
         None | Some("thp") => Ok(Pages::Thp),
@@ -215,19 +226,13 @@ impl Base {
 
     /// Removes a key and returns its value. If the key is absent, returns the default, or raises
     /// `KeyError` if there is none.
-    #[pyo3(signature = (key, *default))]
+    #[pyo3(signature = (key, default=Given(None)), text_signature = "($self, key, default=...)")]
     fn pop<'py>(
         &self,
         key: &Bound<'py, PyAny>,
-        default: &Bound<'py, pyo3::types::PyTuple>,
+        default: Given<'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        if default.len() > 1 {
-            return Err(pyo3::exceptions::PyTypeError::new_err("pop takes one default at most"));
-        }
-        match self.remove(key)? {
-            Some(value) => Ok(value),
-            None => default.get_item(0).map_err(|_| single::absent_key(key)),
-        }
+        self.remove(key)?.or(default.0).ok_or_else(|| single::absent_key(key))
     }
 
     /// Returns the entry at an index, as a pair.
