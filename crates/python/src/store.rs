@@ -295,10 +295,9 @@ impl Store {
     /// Gives a key a word unless it has one. Returns the word that it had.
     pub fn insert_absent(&self, key: Key<'_>, word: u64) -> Result<Option<u64>, AllocError> {
         keyed!(self, key, (map, key) => match map.try_insert(key, word) {
-            Ok(_) => Ok(None),
             Err(TryInsertError::Occupied { present, .. }) => Ok(Some(*present)),
             Err(TryInsertError::Alloc(rejected)) => Err(rejected.error),
-            Err(_) => Ok(None), // there is no other variant
+            _ => Ok(None), // inserted; there is no other error
         }, Ok(None))
     }
 

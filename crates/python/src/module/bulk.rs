@@ -177,10 +177,11 @@ struct Batch<'py> {
     fresh: Vec<Fresh<'py>>,
 }
 
+/// Keys, and as many values.
+type Columns<'py> = (Vec<Bound<'py, PyAny>>, Vec<Bound<'py, PyAny>>);
+
 /// Splits pairs into keys and values.
-fn unzipped<'py>(
-    pairs: &Bound<'py, PyAny>,
-) -> PyResult<(Vec<Bound<'py, PyAny>>, Vec<Bound<'py, PyAny>>)> {
+fn unzipped<'py>(pairs: &Bound<'py, PyAny>) -> PyResult<Columns<'py>> {
     let (mut keys, mut values) = (Vec::new(), Vec::new());
     for pair in pairs.try_iter()? {
         let pair = pair?;
@@ -204,9 +205,7 @@ fn unzipped<'py>(
 }
 
 /// Keys and values of a mapping, in its order.
-fn of_mapping<'py>(
-    mapping: &Bound<'py, PyAny>,
-) -> PyResult<(Vec<Bound<'py, PyAny>>, Vec<Bound<'py, PyAny>>)> {
+fn of_mapping<'py>(mapping: &Bound<'py, PyAny>) -> PyResult<Columns<'py>> {
     if let Ok(dict) = mapping.cast_exact::<PyDict>() {
         return Ok(dict.iter().unzip());
     }
@@ -230,13 +229,12 @@ fn batch<'py>(
     keys: &Bound<'py, PyAny>,
     values: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Batch<'py>> {
-    let (keys, values) = match values {
-        Some(values) => (Source::Given(keys), Source::Given(values)),
-        None => {
-            let is_mapping = keys.hasattr("keys")?;
-            let (keys, values) = if is_mapping { of_mapping(keys)? } else { unzipped(keys)? };
-            (Source::Listed(keys), Source::Listed(values))
-        }
+    let (keys, values) = if let Some(values) = values {
+        (Source::Given(keys), Source::Given(values))
+    } else {
+        let is_mapping = keys.hasattr("keys")?;
+        let (keys, values) = if is_mapping { of_mapping(keys)? } else { unzipped(keys)? };
+        (Source::Listed(keys), Source::Listed(values))
     };
     let known = map.core().map(|core| core.kind);
     let in_buffer = match (&keys, known) {
@@ -244,12 +242,11 @@ fn batch<'py>(
         (Source::Given(keys), None) => keys_of_new(keys)?,
         _ => None,
     };
-    let (kind, keys, shape) = match in_buffer {
-        Some((kind, keys)) => (kind, keys, None),
-        None => {
-            let (kind, keys, shape) = keys_of(map, &keys.listed()?)?;
-            (kind, keys, Some(shape))
-        }
+    let (kind, keys, shape) = if let Some((kind, keys)) = in_buffer {
+        (kind, keys, None)
+    } else {
+        let (kind, keys, shape) = keys_of(map, &keys.listed()?)?;
+        (kind, keys, Some(shape))
     };
     let (words, fresh) = words_of(map, &values)?;
     if keys.len() != words.len() {
@@ -379,7 +376,7 @@ fn gathered(py: Python<'_>, core: &Core, bounds: Bounds) -> Entries {
 
 static EMPTY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
-/// A new NumPy array of these numbers.
+/// A new array of these numbers.
 fn array<'py, T: Element>(py: Python<'py>, numbers: &[T], of: &str) -> PyResult<Bound<'py, PyAny>> {
     let empty = EMPTY.get_or_try_init(py, || {
         let numpy = py.import("numpy").map_err(|error| {

@@ -196,12 +196,12 @@ impl Base {
         self.__len__() != 0
     }
 
-    fn __iter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
-        ranges::iterate(&slf, ranges::Parts::Keys, false)
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        ranges::iterate(slf, ranges::Parts::Keys, false)
     }
 
-    fn __reversed__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
-        ranges::iterate(&slf, ranges::Parts::Keys, true)
+    fn __reversed__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        ranges::iterate(slf, ranges::Parts::Keys, true)
     }
 
     /// Returns the value of a key, or the default if the key is absent.
@@ -267,31 +267,31 @@ impl Base {
     /// Iterates over the keys between two bounds.
     #[pyo3(signature = (minimum=None, maximum=None, inclusive=(true, true), reverse=false))]
     fn irange<'py>(
-        slf: Bound<'py, Self>,
+        slf: &Bound<'py, Self>,
         minimum: Option<&Bound<'py, PyAny>>,
         maximum: Option<&Bound<'py, PyAny>>,
         inclusive: (bool, bool),
         reverse: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let bounds = slf.get().bounds(minimum, maximum, inclusive)?;
-        ranges::between(&slf, bounds, ranges::Parts::Keys, reverse)
+        ranges::between(slf, bounds, ranges::Parts::Keys, reverse)
     }
 
     /// Iterates over the keys between two indexes.
     #[pyo3(signature = (start=None, stop=None, reverse=false))]
     fn islice<'py>(
-        slf: Bound<'py, Self>,
+        slf: &Bound<'py, Self>,
         start: Option<isize>,
         stop: Option<isize>,
         reverse: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        ranges::slice(&slf, (start, stop), ranges::Parts::Keys, reverse)
+        ranges::slice(slf, (start, stop), ranges::Parts::Keys, reverse)
     }
 
     /// Iterates over keys ("keys"), values ("values") or pairs ("items") between two indexes.
     #[pyo3(signature = (parts, start=None, stop=None, reverse=false))]
     fn _slice<'py>(
-        slf: Bound<'py, Self>,
+        slf: &Bound<'py, Self>,
         parts: &str,
         start: Option<isize>,
         stop: Option<isize>,
@@ -299,33 +299,33 @@ impl Base {
     ) -> PyResult<Bound<'py, PyAny>> {
         let parts = ranges::Parts::named(parts)?;
         if start.is_none() && stop.is_none() {
-            return ranges::iterate(&slf, parts, reverse);
+            return ranges::iterate(slf, parts, reverse);
         }
-        ranges::slice(&slf, (start, stop), parts, reverse)
+        ranges::slice(slf, (start, stop), parts, reverse)
     }
 
     /// Iterates over the entries between two bounds, as pairs.
     #[pyo3(signature = (minimum=None, maximum=None, inclusive=(true, true), reverse=false))]
     fn irange_items<'py>(
-        slf: Bound<'py, Self>,
+        slf: &Bound<'py, Self>,
         minimum: Option<&Bound<'py, PyAny>>,
         maximum: Option<&Bound<'py, PyAny>>,
         inclusive: (bool, bool),
         reverse: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let bounds = slf.get().bounds(minimum, maximum, inclusive)?;
-        ranges::between(&slf, bounds, ranges::Parts::Items, reverse)
+        ranges::between(slf, bounds, ranges::Parts::Items, reverse)
     }
 
     /// Iterates over the keys that begin with a string, or with the elements of a tuple.
     #[pyo3(signature = (prefix, reverse=false))]
     fn prefix<'py>(
-        slf: Bound<'py, Self>,
+        slf: &Bound<'py, Self>,
         prefix: &Bound<'py, PyAny>,
         reverse: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let bounds = slf.get().prefixed(prefix)?;
-        ranges::between(&slf, bounds, ranges::Parts::Keys, reverse)
+        ranges::between(slf, bounds, ranges::Parts::Keys, reverse)
     }
 
     /// Returns the number of keys between two bounds.
@@ -371,8 +371,8 @@ impl Base {
     }
 
     /// Returns a cursor, which is before the first entry.
-    fn cursor(slf: Bound<'_, Self>) -> Cursor {
-        Cursor::new(&slf)
+    fn cursor(slf: &Bound<'_, Self>) -> Cursor {
+        Cursor::new(slf)
     }
 
     /// Looks up many keys, in the order of the argument.
@@ -395,7 +395,7 @@ impl Base {
         bulk::insert_many(self, keys, values)
     }
 
-    /// Returns a NumPy array of the keys between two bounds.
+    /// Returns an array of numpy with the keys between two bounds.
     #[pyo3(signature = (minimum=None, maximum=None, inclusive=(true, true)))]
     fn keys_array<'py>(
         &self,
@@ -408,7 +408,7 @@ impl Base {
         bulk::keys_array(self, py, bounds)
     }
 
-    /// Returns a NumPy array of the values of the keys between two bounds.
+    /// Returns an array of numpy with the values of the keys between two bounds.
     #[pyo3(signature = (minimum=None, maximum=None, inclusive=(true, true)))]
     fn values_array<'py>(
         &self,
@@ -421,7 +421,7 @@ impl Base {
         bulk::values_array(self, py, bounds)
     }
 
-    /// Returns two NumPy arrays: the keys between two bounds, and their values.
+    /// Returns two arrays of numpy: the keys between two bounds, and their values.
     #[pyo3(signature = (minimum=None, maximum=None, inclusive=(true, true)))]
     fn arrays<'py>(
         &self,

@@ -27,9 +27,9 @@
 //!   thread that has the GIL, and waits for a lock of the index, waits for no thread that needs the
 //!   GIL.
 //! * O7: **the collector sees what the map owns.** `__traverse__` visits the object of each word
-//!   once if `detached` is zero: all writers hold the GIL then, and a word is in the index while the
-//!   map owns its reference. It visits nothing if `detached` is not zero. An object that is not
-//!   visited looks referenced from outside, and is not collected.
+//!   once if `detached` is zero: all writers hold the GIL then, and a word is in the index only
+//!   while the map owns its reference. It visits nothing if `detached` is not zero. An object that
+//!   is not visited looks referenced from outside, and is not collected.
 //!
 //! # Both sides of the race
 //! A bulk call D reads word `w` without the GIL, and takes its reference later. Meanwhile a call R

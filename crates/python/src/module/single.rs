@@ -16,6 +16,8 @@ static ABSENT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 #[pyclass(frozen, module = "silvics", name = "Absent")]
 struct Absent;
 
+// Python passes the object to its methods.
+#[allow(clippy::unused_self)]
 #[pymethods]
 impl Absent {
     fn __repr__(&self) -> &'static str {
@@ -62,15 +64,13 @@ impl Base {
     /// The part of the map for a key that is to be inserted.
     #[inline]
     pub(super) fn core_of(&self, key: &Bound<'_, PyAny>) -> PyResult<&Core> {
-        match self.core() {
-            Some(core) => Ok(core),
-            None => {
-                let kind = keys::kind_of(key)?;
-                // A key that is refused does not decide the type of the others.
-                keys::read_all(kind, None, std::slice::from_ref(key))?;
-                self.core_for(kind)
-            }
+        if let Some(core) = self.core() {
+            return Ok(core);
         }
+        let kind = keys::kind_of(key)?;
+        // A key that is refused does not decide the type of the others.
+        keys::read_all(kind, None, std::slice::from_ref(key))?;
+        self.core_for(kind)
     }
 
     #[inline]
@@ -100,14 +100,13 @@ impl Base {
         let fresh = self.values.word(&default)?;
         let core = self.core_of(key)?;
         let made = core.read(key, Use::Insert)?;
-        match core.store.insert_absent(made.key(), fresh.word()).map_err(refused)? {
+        let present = core.store.insert_absent(made.key(), fresh.word()).map_err(refused)?;
+        if let Some(present) = present {
             // SAFETY: the GIL has been held since the store read the word.
-            Some(present) => Ok(unsafe { self.value(py, present) }),
-            None => {
-                fresh.placed();
-                Ok(default)
-            }
+            return Ok(unsafe { self.value(py, present) });
         }
+        fresh.placed();
+        Ok(default)
     }
 
     pub(super) fn remove<'py>(
@@ -119,20 +118,6 @@ impl Base {
         let word = core.store.remove(made.key()).map_err(refused)?;
         // SAFETY: the store returned the word to this call as removed.
         Ok(word.map(|word| unsafe { self.taken(key.py(), word) }))
-    }
-
-    /// Whether a value of the map is the expected one: the same object, or an equal one. This can
-    /// run any code.
-    fn is_expected(
-        &self,
-        py: Python<'_>,
-        word: u64,
-        expected: &Bound<'_, PyAny>,
-    ) -> PyResult<bool> {
-        // SAFETY: the GIL has been held since the caller read the word. The object is alive as long
-        // as `value`, so its address stays its own.
-        let value = unsafe { self.value(py, word) };
-        Ok(value.is(expected) || value.eq(expected)?)
     }
 
     pub(super) fn exchange(
@@ -151,15 +136,13 @@ impl Base {
             let found = core.store.get(made.key());
             // The object of the word stays alive until the exchange, so that no other object can
             // get its address, and the exchange replaces the very object that was compared.
-            let _alive = match found {
-                // SAFETY: the GIL has been held since the lookup.
-                Some(word) => Some(unsafe { self.value(py, word) }),
-                None => None,
-            };
-            let fits = match found {
+            // SAFETY: the GIL has been held since the lookup.
+            let value = found.map(|word| unsafe { self.value(py, word) });
+            let fits = match &value {
                 None => expected.is(&absent),
                 Some(_) if expected.is(&absent) => false,
-                Some(word) => self.is_expected(py, word, expected)?,
+                // The comparison can run any code.
+                Some(value) => value.is(expected) || value.eq(expected)?,
             };
             if !fits {
                 return Ok(false);
@@ -181,7 +164,6 @@ impl Base {
 
     /// A pair of a key and a value.
     fn pair<'py>(
-        &self,
         core: &Core,
         key: Key<'_>,
         value: Bound<'py, PyAny>,
@@ -193,14 +175,14 @@ impl Base {
 
     pub(super) fn peek<'py>(&self, py: Python<'py>, index: isize) -> PyResult<Bound<'py, PyAny>> {
         let core = self.core().ok_or_else(out_of_range)?;
-        let (key, word) = self.at(core, index)?.ok_or_else(out_of_range)?;
+        let (key, word) = Self::at(core, index)?.ok_or_else(out_of_range)?;
         // SAFETY: the GIL has been held since the lookup.
         let value = unsafe { self.value(py, word) };
-        self.pair(core, key.borrow(), value)
+        Self::pair(core, key.borrow(), value)
     }
 
     /// The entry at an index, which may be negative.
-    fn at(&self, core: &Core, index: isize) -> PyResult<Option<(OwnedKey, u64)>> {
+    fn at(core: &Core, index: isize) -> PyResult<Option<(OwnedKey, u64)>> {
         match index {
             0 => Ok(core.store.end(false)),
             -1 => Ok(core.store.end(true)),
@@ -224,7 +206,7 @@ impl Base {
             core.store.pop_end(index == -1).map_err(refused)?.ok_or_else(no_entry)?
         } else {
             loop {
-                let (key, _) = self.at(core, index)?.ok_or_else(out_of_range)?;
+                let (key, _) = Self::at(core, index)?.ok_or_else(out_of_range)?;
                 if let Some(word) = core.store.remove(key.borrow()).map_err(refused)? {
                     break (key, word);
                 }
@@ -232,7 +214,7 @@ impl Base {
         };
         // SAFETY: the store returned the word to this call as removed.
         let value = unsafe { self.taken(py, word) };
-        self.pair(core, key.borrow(), value)
+        Self::pair(core, key.borrow(), value)
     }
 
     pub(super) fn rank(&self, key: &Bound<'_, PyAny>, right: bool) -> PyResult<usize> {
