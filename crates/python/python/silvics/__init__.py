@@ -11,6 +11,7 @@
 from collections.abc import (
     ItemsView as _ItemsView,
     KeysView as _KeysView,
+    Mapping as _Mapping,
     MutableMapping as _MutableMapping,
     Sequence as _Sequence,
     ValuesView as _ValuesView,
@@ -206,14 +207,14 @@ class Map(_Base):
         return new
 
     def __or__(self, other):
-        if not _is_mapping(other):
+        if not isinstance(other, _Mapping):
             return NotImplemented
         new = self.copy()
         new.update(other)
         return new
 
     def __ror__(self, other):
-        if not _is_mapping(other):
+        if not isinstance(other, _Mapping):
             return NotImplemented
         new = _made(type(self), self._options(), other)
         new.update(self)
@@ -224,7 +225,7 @@ class Map(_Base):
         return self
 
     def __eq__(self, other):
-        if not _is_mapping(other):
+        if not isinstance(other, _Mapping):
             return NotImplemented
         if self is other:
             return True
@@ -247,11 +248,10 @@ class Map(_Base):
     def __reduce__(self):
         return _made, (type(self), self._options()), None, None, iter(self.items())
 
+    def __sizeof__(self):
+        return super().__sizeof__() + self.bytes
+
     __class_getitem__ = classmethod(type(list[int]))
-
-
-def _is_mapping(other):
-    return isinstance(other, (_Base, dict)) or hasattr(other, "keys")
 
 
 def _made(cls, options, items=()):

@@ -29,7 +29,9 @@
 //! * O7: **the collector sees what the map owns.** `__traverse__` visits the object of each word
 //!   once if `detached` is zero: all writers hold the GIL then, and a word is in the index only
 //!   while the map owns its reference. It visits nothing if `detached` is not zero. An object that
-//!   is not visited looks referenced from outside, and is not collected.
+//!   is not visited looks referenced from outside, and is not collected. The collector visits each
+//!   map several times to decide which objects are garbage, and must meet the same references each
+//!   time. It holds the GIL meanwhile, so `detached` does not change, and no call on one key runs.
 //!
 //! # Both sides of the race
 //! A bulk call D reads word `w` without the GIL, and takes its reference later. Meanwhile a call R

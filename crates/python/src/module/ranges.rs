@@ -11,7 +11,7 @@ use super::values::Values;
 use crate::key::{behind, behind_tuples};
 use crate::shape::Kind;
 use crate::store::{Bounds, Entries, Key, OwnedKey, Store};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -122,15 +122,14 @@ impl Chunks {
             Parts::Values => {
                 let mut values = values.drain(..);
                 let len = entries.words.len();
-                list(py, len, |_| values.next().ok_or_else(|| PyValueError::new_err("no value")))
+                list(py, len, |_| values.next().ok_or_else(no_value))
             }
             Parts::Items => {
                 let mut values = values.drain(..);
                 list(py, entries.keys.len(), |at| {
                     let key = keys::object(py, kind, entries.keys.get(at))?;
-                    let value = values.next();
-                    Ok(PyTuple::new(py, std::iter::once(key).chain(value).collect::<Vec<_>>())?
-                        .into_any())
+                    let value = values.next().ok_or_else(no_value)?;
+                    Ok(PyTuple::new(py, [key, value])?.into_any())
                 })
             }
         }?;
@@ -141,6 +140,11 @@ impl Chunks {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.map)
     }
+}
+
+/// The exception of an entry without a value, which no scan returns.
+fn no_value() -> PyErr {
+    PyRuntimeError::new_err("the map returned an entry without a value")
 }
 
 /// A list of the given number of elements.
