@@ -36,6 +36,5 @@ rm -rf "$place/wheels"
 # No file is written beside the sources.
 export PYTHONDONTWRITEBYTECODE=1
 "$python" -X dev -m pytest -q -p no:cacheprovider tests
-"$python" -m doctest python/silvics/__init__.py
 "$python" examples/leaderboard.py
 "$python" bench.py --quick

@@ -208,14 +208,15 @@ fn float(object: &Bound<'_, PyAny>) -> Result<f64, Unfit> {
 }
 
 /// The UTF-8 of a `str`, with three bytes for a lone surrogate.
-fn utf8<'a>(text: &'a Bound<'_, PyAny>) -> Result<Cow<'a, [u8]>, Unfit> {
+fn utf8<'a>(text: Borrowed<'a, '_, PyAny>) -> Result<Cow<'a, [u8]>, Unfit> {
     let mut len: ffi::Py_ssize_t = 0;
     // SAFETY: the object is a `str`, and the address of the length is valid.
-    let bytes = unsafe { ffi::PyUnicode_AsUTF8AndSize(text.as_ptr(), &raw mut len) };
-    if !bytes.is_null() {
-        // SAFETY: the `str` keeps these bytes unchanged for as long as it lives.
+    let start = unsafe { ffi::PyUnicode_AsUTF8AndSize(text.as_ptr(), &raw mut len) };
+    if !start.is_null() {
+        // SAFETY: the `str` keeps these bytes unchanged for as long as it lives, which is at least
+        // as long as it is borrowed.
         return Ok(Cow::Borrowed(unsafe {
-            std::slice::from_raw_parts(bytes.cast(), len as usize)
+            std::slice::from_raw_parts(start.cast(), len as usize)
         }));
     }
     drop(PyErr::take(text.py()));
@@ -225,44 +226,50 @@ fn utf8<'a>(text: &'a Bound<'_, PyAny>) -> Result<Cow<'a, [u8]>, Unfit> {
         let encoded = ffi::PyUnicode_AsEncodedString(text.as_ptr(), utf8, pass);
         Bound::from_owned_ptr_or_err(text.py(), encoded)
     }?;
-    Ok(Cow::Owned(encoded.cast::<PyBytes>().map_err(PyErr::from)?.as_bytes().to_vec()))
+    Ok(Cow::Owned(bytes(encoded.as_borrowed())?.to_vec()))
+}
+
+/// The bytes of a `bytes`.
+fn bytes<'a>(object: Borrowed<'a, '_, PyAny>) -> Result<&'a [u8], Unfit> {
+    if !is::<PyBytes>(&object) {
+        return Err(Unfit::Type(Kind::Bytes, name_of(&object)));
+    }
+    // SAFETY: the object is a `bytes`. It keeps its bytes unchanged for as long as it lives, which
+    // is at least as long as it is borrowed.
+    unsafe {
+        let len = ffi::PyBytes_Size(object.as_ptr()) as usize;
+        let start: *const u8 = ffi::PyBytes_AsString(object.as_ptr()).cast();
+        Ok(std::slice::from_raw_parts(start, len))
+    }
 }
 
 /// An element of a tuple.
-fn part<'a>(object: &'a Bound<'_, PyAny>) -> Result<Part<'a>, Unfit> {
-    Ok(match kind_of(object)? {
-        Kind::Int => Part::Int(int(object)?),
-        Kind::Float => Part::Float(float(object)?),
+fn part<'a>(object: Borrowed<'a, '_, PyAny>) -> Result<Part<'a>, Unfit> {
+    Ok(match kind_of(&object)? {
+        Kind::Int => Part::Int(int(&object)?),
+        Kind::Float => Part::Float(float(&object)?),
         Kind::Str => Part::Str(utf8(object)?),
         Kind::Bytes => Part::Bytes(Cow::Borrowed(bytes(object)?)),
-        Kind::Tuple => Part::Tuple(owned_parts(object)?),
+        Kind::Tuple => Part::Tuple(parts(object)?),
     })
 }
 
-fn bytes<'a>(object: &'a Bound<'_, PyAny>) -> Result<&'a [u8], Unfit> {
-    match object.cast::<PyBytes>() {
-        Ok(bytes) => Ok(bytes.as_bytes()),
-        Err(_) => Err(Unfit::Type(Kind::Bytes, name_of(object))),
+/// The elements of a tuple.
+fn parts<'a>(object: Borrowed<'a, '_, PyAny>) -> Result<Vec<Part<'a>>, Unfit> {
+    if !is::<PyTuple>(&object) {
+        return Err(Unfit::Type(Kind::Tuple, name_of(&object)));
     }
-}
-
-/// The elements of a tuple. Their bytes are copied, because the elements are borrowed for the time
-/// of this call only.
-fn owned_parts(object: &Bound<'_, PyAny>) -> Result<Vec<Part<'static>>, Unfit> {
-    let Ok(tuple) = object.cast::<PyTuple>() else {
-        return Err(Unfit::Type(Kind::Tuple, name_of(object)));
-    };
-    tuple.iter().map(|element| part(&element).map(to_owned)).collect()
-}
-
-fn to_owned(part: Part<'_>) -> Part<'static> {
-    match part {
-        Part::Int(number) => Part::Int(number),
-        Part::Float(number) => Part::Float(number),
-        Part::Str(bytes) => Part::Str(Cow::Owned(bytes.into_owned())),
-        Part::Bytes(bytes) => Part::Bytes(Cow::Owned(bytes.into_owned())),
-        Part::Tuple(parts) => Part::Tuple(parts.into_iter().map(to_owned).collect()),
+    // SAFETY: the object is a tuple.
+    let len = unsafe { ffi::PyTuple_Size(object.as_ptr()) };
+    let mut parts = Vec::with_capacity(len as usize);
+    for at in 0..len {
+        // SAFETY: the tuple has this position. It keeps its elements for as long as it lives, which
+        // is at least as long as it is borrowed.
+        let element =
+            unsafe { Borrowed::from_ptr(object.py(), ffi::PyTuple_GetItem(object.as_ptr(), at)) };
+        parts.push(part(element)?);
     }
+    Ok(parts)
 }
 
 /// The use of a key.
@@ -285,11 +292,11 @@ pub(super) fn read<'a>(
     match kind {
         Kind::Int => Ok(Made::Word(int_to_word(int(object)?))),
         Kind::Float => float_to_word(float(object)?).map(Made::Word).ok_or(Unfit::Nan),
-        Kind::Str if is::<PyString>(object) => Ok(Made::Block(utf8(object)?)),
+        Kind::Str if is::<PyString>(object) => Ok(Made::Block(utf8(object.as_borrowed())?)),
         Kind::Str => Err(Unfit::Type(kind, name_of(object))),
-        Kind::Bytes => Ok(Made::Block(Cow::Borrowed(bytes(object)?))),
+        Kind::Bytes => Ok(Made::Block(Cow::Borrowed(bytes(object.as_borrowed())?))),
         Kind::Tuple => {
-            let mut parts = owned_parts(object)?;
+            let mut parts = parts(object.as_borrowed())?;
             let mut shape = locked(shape);
             let fits = match purpose {
                 Use::Look => shape.fit(&mut parts),

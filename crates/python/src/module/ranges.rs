@@ -21,8 +21,10 @@ use std::ops::Bound as Edge;
 use std::ptr::NonNull;
 use std::sync::Mutex;
 
-/// The number of entries of the first list.
-const FIRST: usize = 16;
+/// The number of entries of the first list. Many ranges are short.
+const FIRST: usize = 4;
+/// The factor by which lists grow.
+const GROWTH: usize = 4;
 /// The most entries of a list.
 const MOST: usize = 512;
 
@@ -88,7 +90,7 @@ impl Chunks {
         let read = entries.words.len();
         // A list that is not full is the last one.
         place.left = if read < most { 0 } else { place.left - read };
-        place.next = (place.next * 2).min(MOST);
+        place.next = (place.next * GROWTH).min(MOST);
         let last = Edge::Excluded(entries.keys.last()?);
         if self.reverse {
             place.bounds.1 = last;
