@@ -1,6 +1,7 @@
 """References, the garbage collector, destructors, and the memory limit."""
 
 import gc
+import subprocess
 import sys
 import weakref
 
@@ -205,6 +206,24 @@ def test_the_collector_runs_while_lists_are_made():
             m[5] = [5]
     finally:
         gc.set_threshold(*threshold)
+
+
+def test_values_at_the_end_of_the_interpreter():
+    code = """
+import silvics
+
+class Value:
+    def __del__(self):
+        print("released", flush=True)
+
+m = silvics.Map({k: Value() for k in range(3)})
+m[3] = m
+cursor, iterator = m.cursor(), iter(m.items())
+next(iterator)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("released") in (0, 3)  # the interpreter need not collect cycles
 
 
 def test_deep_maps_are_released():

@@ -159,6 +159,25 @@ def test_numpy_numbers_as_keys():
     assert Map({numpy.str_("a"): 1, numpy.str_("b"): 1}).key_type is str
 
 
+def test_arrays_of_other_forms():
+    m = Map({1: "a", 2: "b"})
+    for made in (
+        numpy.array([2, 1], dtype=">i8"),
+        numpy.array([2, 1], dtype=numpy.uint8),
+        numpy.array([2, 1], dtype=object),
+        numpy.array([[2, 1]])[0],
+        numpy.array([1, 0, 2])[::-2],
+        memoryview(b"\2\1"),
+    ):
+        assert m.get_many(made) == ["b", "a"]
+        assert m.insert_many(made, ["b", "a"]) == 2
+    with pytest.raises(TypeError):
+        m.get_many(numpy.array(1))
+    assert m.get_many(numpy.array([1.0])) == [None]
+    nan = Map({1.0: "a"})
+    assert nan.get_many(numpy.array([1.0, float("nan")])) == ["a", None]
+
+
 def test_numpy_is_optional(tmp_path):
     import subprocess
     import sys

@@ -27,10 +27,12 @@ const UNDER_A_PIN: usize = 2048;
 /// The number of objects ahead that are prefetched.
 const AHEAD: usize = 16;
 
-/// The numbers of a one-dimensional buffer of this type.
+/// The numbers of a one-dimensional buffer of this type, in the byte order of the machine.
 fn buffer<T: Element>(object: &Bound<'_, PyAny>) -> Option<Vec<T>> {
     let buffer = PyBuffer::<T>::get(object).ok()?;
-    if buffer.dimensions() != 1 {
+    let order = buffer.format().to_bytes().first();
+    let foreign = if cfg!(target_endian = "little") { &b">!"[..] } else { &b"<"[..] };
+    if buffer.dimensions() != 1 || order.is_some_and(|order| foreign.contains(order)) {
         return None;
     }
     buffer.to_vec(object.py()).ok()

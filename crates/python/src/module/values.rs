@@ -39,7 +39,9 @@ impl Fresh<'_> {
 
 impl Drop for Fresh<'_> {
     fn drop(&mut self) {
-        if self.values == Values::Objects {
+        // After a panic in the index it is unknown whether the index has the word. The reference
+        // then leaks.
+        if self.values == Values::Objects && !std::thread::panicking() {
             // SAFETY: `Values::word` took this reference, and the index never had the word.
             unsafe { owned::release_now(self.py, self.word) };
         }
