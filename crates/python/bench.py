@@ -166,6 +166,52 @@ def measure(table, size, draw, lookup_count, targets):
             table.row(name, lambda m=m: m.get_many(array), gets(m, probes), targets["many"], len(probes))
 
 
+def replaces(m, keys):
+    """Remove keys and insert them again."""
+
+    def call():
+        for key in keys:
+            m[key] = m.pop(key)
+        return len(m)
+
+    return call
+
+
+def bisects(m, keys):
+    """Count the smaller keys."""
+
+    def call():
+        return sum(m.bisect_left(key) for key in keys)
+
+    return call
+
+
+def measure_others(table, size, lookup_count):
+    """Measure other calls and other keys, which have no target."""
+    label = f"{size:,} keys"
+    numbers = random.sample(range(size * 10), size)
+    for kind, keys in (
+        ("int", numbers),
+        ("str", [f"user/{number:09}" for number in numbers]),
+        ("tuple", [(f"user {number % 100}", number) for number in numbers]),
+    ):
+        mine, other = silvics.Map(zip(keys, numbers)), SortedDict(zip(keys, numbers))
+        probes = [random.choice(keys) for _ in range(lookup_count)]
+        if kind != "int":
+            name = f"`m[k]`, keys of type {kind}, {label}"
+            table.row(name, lookups(mine, probes), lookups(other, probes), "", len(probes))
+        name = f"all keys as a list, {kind}, {label}"
+        table.row(name, lambda: list(mine), lambda: list(other), "", size)
+        name = f"all items as a list, {kind}, {label}"
+        table.row(name, lambda: list(mine.items()), lambda: list(other.items()), "", size)
+        if kind == "int":
+            probes = probes[: lookup_count // 4]
+            name = f"`bisect_left`, {label}"
+            table.row(name, bisects(mine, probes), bisects(other, probes), "", len(probes))
+            name = f"`m[k] = m.pop(k)`, {label}"
+            table.row(name, replaces(mine, probes), replaces(other, probes), "", len(probes))
+
+
 def main():
     """Measure all rows."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -181,6 +227,8 @@ def main():
     large = {"get": 1.3, "irange": 0.9, "array": 3, "insert": 3, "many": 4}
     measure(table, 1000, draw, 2_000 if quick else 200_000, small)
     measure(table, 20_000 if quick else 1_000_000, draw, 2_000 if quick else 200_000, large)
+    measure_others(table, 1000, 2_000 if quick else 100_000)
+    measure_others(table, 10_000 if quick else 200_000, 2_000 if quick else 100_000)
     table.print()
 
 
