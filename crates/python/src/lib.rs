@@ -6,6 +6,7 @@
 //! * The first part needs Rust alone. [`key`] writes Python's keys as words or bytes that have
 //!   Python's order. [`shape`] decides which types the elements of tuples have. [`store`] is a map
 //!   over any structure, whose keys are those words or bytes, and whose values are words.
+//!   [`waiting`] has the words that wait for the end of bulk calls.
 //! * The second part is the extension module `silvics._silvics`, with the feature `module`. It
 //!   needs Python 3.11 or a later version. Its rules on references to Python objects are numbered
 //!   in the docs of `module/owned.rs`.
@@ -15,6 +16,7 @@
 pub mod key;
 pub mod shape;
 pub mod store;
+pub mod waiting;
 
 #[cfg(feature = "module")]
 mod module;

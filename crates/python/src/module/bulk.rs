@@ -137,7 +137,8 @@ pub(super) fn get_many<'py>(
             prefetch(object_of(*word));
         }
         Ok(match found[at] {
-            // SAFETY: the mark is older than the lookup, and lives until all references are taken.
+            // SAFETY: O3: the mark is older than the lookup, and lives until all references
+            // are taken.
             Some(word) => unsafe { map.value(py, word) },
             None => default.clone(),
         })
@@ -345,7 +346,7 @@ pub(super) fn insert_many(
     let mut fresh = fresh.into_iter();
     fresh.by_ref().take(done).for_each(Fresh::placed);
     for word in old {
-        // SAFETY: the store returned the word to this call as replaced.
+        // SAFETY: O1: the store returned the word to this call as replaced.
         unsafe { map.release(py, word) };
     }
     drop(mark);

@@ -85,7 +85,7 @@ impl Cursor {
                 walk.with_current(|key, word| (OwnedKey::Block(key.to_vec()), word.copied()))
             }
         }?;
-        // SAFETY: the GIL has been held since the lookup, which `with_current` makes.
+        // SAFETY: O2: the GIL has been held since the lookup, which `with_current` makes.
         Some((kind, key, word.map(|word| unsafe { map.value(py, word) })))
     }
 }

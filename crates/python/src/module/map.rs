@@ -84,7 +84,7 @@ impl Base {
             from = Edge::Excluded(last);
         }
         for word in words {
-            // SAFETY: the store returned the word to this call as removed.
+            // SAFETY: O1: the store returned the word to this call as removed.
             unsafe { self.release(py, word) };
         }
         refused.map_or(Ok(()), |error| Err(error::refused(error)))

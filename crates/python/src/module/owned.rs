@@ -16,9 +16,10 @@
 //!   [`Mark`]: [`Ledger::mark`] adds one to `detached` before the call releases the GIL, and the
 //!   mark's drop subtracts one after the call has references to all words that it read. Both happen
 //!   with the GIL held, so `detached` changes only with the GIL held.
-//! * O4: **releases wait for bulk calls.** While `detached` is not zero, the reference of a word
-//!   that was taken out goes to the list `deferred`. The mark that brings `detached` to zero
-//!   releases the list.
+//! * O4: **releases wait for earlier bulk calls.** While `detached` is not zero, the reference of a
+//!   word that was taken out goes to the list `deferred`. A mark has a number, and an entry of the
+//!   list has the number of the next mark. The drop of a mark releases the entries for which no
+//!   mark with a smaller number is left ([`Waiting`]).
 //! * O5: **no foreign code inside.** Each call of the store returns copied words, and holds neither
 //!   a pin nor a lock when it returns. Code that can run Python (the release of a reference, the
 //!   creation of an object, a comparison, a conversion) runs only between calls of the store, with
@@ -37,15 +38,17 @@
 //! A bulk call D reads word `w` without the GIL, and takes its reference later. Meanwhile a call R
 //! takes `w` out of the index, and wants to release its reference.
 //!
-//! * If R finds that `detached` is not zero, it defers the release (O4). The list is released after
-//!   D's mark is gone, and by then D has its reference (O3).
-//! * If R finds zero, D's mark came later, because the GIL orders both. R took `w` out before it
-//!   looked at the counter, and D read the index after it had its mark. So D cannot have read `w`:
-//!   the index returns no word that was taken out before the read began (clause 2 of `MapIndex`).
+//! * If R finds that D has its mark, `detached` is not zero, and R defers the release until D's
+//!   mark is gone (O4). By then D has its reference (O3).
+//! * Otherwise D's mark comes later, because the GIL orders both, and R's release may come before
+//!   D's end. R took `w` out before it looked at the marks, and D reads the index after it has its
+//!   mark. So D cannot read `w`: the index returns no word that was taken out before the read began
+//!   (clause 2 of `MapIndex`).
 //!
 //! R can be a bulk call that writes without the GIL. It has a mark, collects the words that it
 //! takes out, and releases them with the GIL while it has its mark. So they are deferred.
 
+use crate::waiting::Waiting;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -60,12 +63,13 @@ pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[derive(Default)]
 pub(super) struct Ledger {
     detached: AtomicUsize,
-    deferred: Mutex<Vec<u64>>,
+    waiting: Mutex<Waiting>,
 }
 
 /// A bulk call, from before it releases the GIL until it has references to all it has read.
 pub(super) struct Mark<'m, 'py> {
     ledger: &'m Ledger,
+    number: u64,
     py: Python<'py>,
 }
 
@@ -112,7 +116,7 @@ impl Ledger {
     /// Begins a bulk call.
     pub(super) fn mark<'m, 'py>(&'m self, py: Python<'py>) -> Mark<'m, 'py> {
         self.detached.fetch_add(1, Ordering::Relaxed);
-        Mark { ledger: self, py }
+        Mark { ledger: self, number: locked(&self.waiting).begin(), py }
     }
 
     /// Releases the reference of a word that the caller has taken out of the index.
@@ -122,7 +126,7 @@ impl Ledger {
     #[inline]
     pub(super) unsafe fn release(&self, py: Python<'_>, word: u64) {
         if self.is_detached() {
-            return locked(&self.deferred).push(word);
+            return locked(&self.waiting).defer(word);
         }
         // SAFETY: O1: the reference is the caller's. No bulk call has read the word: the second
         // side of the race in the docs of this file.
@@ -136,10 +140,10 @@ impl Ledger {
     #[inline]
     pub(super) unsafe fn take<'py>(&self, py: Python<'py>, word: u64) -> Bound<'py, PyAny> {
         if self.is_detached() {
-            // SAFETY: O1: the word's reference is the caller's, and exists until the list is
-            // released.
+            // SAFETY: O1: the word's reference is the caller's. It exists until the list releases
+            // it.
             let object = unsafe { borrowed(py, word) };
-            locked(&self.deferred).push(word);
+            locked(&self.waiting).defer(word);
             return object;
         }
         // SAFETY: O1: the reference is the caller's, which passes it on.
@@ -149,11 +153,9 @@ impl Ledger {
 
 impl Drop for Mark<'_, '_> {
     fn drop(&mut self) {
-        if self.ledger.detached.fetch_sub(1, Ordering::Relaxed) != 1 {
-            return;
-        }
-        let deferred = std::mem::take(&mut *locked(&self.ledger.deferred));
-        for word in deferred {
+        self.ledger.detached.fetch_sub(1, Ordering::Relaxed);
+        let free = locked(&self.ledger.waiting).end(self.number);
+        for word in free {
             // SAFETY: O4: the word was taken out by a call that gave its reference to the list. All
             // bulk calls that began before that have ended, and later ones cannot read the word.
             unsafe { release_now(self.py, word) };

@@ -114,7 +114,7 @@ impl Chunks {
         // References to all values come before any object is made, which can run the collector, and
         // so code that removes entries.
         let words = if values { &entries.words[..] } else { &[] };
-        // SAFETY: the GIL has been held since `read` read the words.
+        // SAFETY: O2: the GIL has been held since `read` read the words.
         let values = words.iter().map(|word| unsafe { map.value(py, *word) });
         let mut values: Vec<Bound<'_, PyAny>> = values.collect();
         let list = match self.parts {

@@ -51,7 +51,7 @@ impl Base {
         let Some(core) = self.core() else { return Ok(None) };
         let Some(made) = looked_for(core, key)? else { return Ok(None) };
         let word = core.store.get(made.key());
-        // SAFETY: the GIL has been held since the lookup.
+        // SAFETY: O2: the GIL has been held since the lookup.
         Ok(word.map(|word| unsafe { self.value(key.py(), word) }))
     }
 
@@ -81,7 +81,7 @@ impl Base {
         let old = core.store.upsert(made.key(), fresh.word()).map_err(refused)?;
         fresh.placed();
         if let Some(old) = old {
-            // SAFETY: the store returned the word to this call as replaced.
+            // SAFETY: O1: the store returned the word to this call as replaced.
             unsafe { self.release(key.py(), old) };
         }
         Ok(())
@@ -102,7 +102,7 @@ impl Base {
         let made = core.read(key, Use::Insert)?;
         let present = core.store.insert_absent(made.key(), fresh.word()).map_err(refused)?;
         if let Some(present) = present {
-            // SAFETY: the GIL has been held since the store read the word.
+            // SAFETY: O2: the GIL has been held since the store read the word.
             return Ok(unsafe { self.value(py, present) });
         }
         fresh.placed();
@@ -116,7 +116,7 @@ impl Base {
         let Some(core) = self.core() else { return Ok(None) };
         let Some(made) = looked_for(core, key)? else { return Ok(None) };
         let word = core.store.remove(made.key()).map_err(refused)?;
-        // SAFETY: the store returned the word to this call as removed.
+        // SAFETY: O1: the store returned the word to this call as removed.
         Ok(word.map(|word| unsafe { self.taken(key.py(), word) }))
     }
 
@@ -136,7 +136,7 @@ impl Base {
             let found = core.store.get(made.key());
             // The object of the word stays alive until the exchange, so that no other object can
             // get its address, and the exchange replaces the very object that was compared.
-            // SAFETY: the GIL has been held since the lookup.
+            // SAFETY: O2: the GIL has been held since the lookup.
             let value = found.map(|word| unsafe { self.value(py, word) });
             let fits = match &value {
                 None => expected.is(&absent),
@@ -154,7 +154,7 @@ impl Base {
                     fresh.placed();
                 }
                 if let Some(old) = found {
-                    // SAFETY: the store has replaced or removed this word for this call.
+                    // SAFETY: O1: the store has replaced or removed this word for this call.
                     unsafe { self.release(py, old) };
                 }
                 return Ok(true);
@@ -176,7 +176,7 @@ impl Base {
     pub(super) fn peek<'py>(&self, py: Python<'py>, index: isize) -> PyResult<Bound<'py, PyAny>> {
         let core = self.core().ok_or_else(out_of_range)?;
         let (key, word) = Self::at(core, index)?.ok_or_else(out_of_range)?;
-        // SAFETY: the GIL has been held since the lookup.
+        // SAFETY: O2: the GIL has been held since the lookup.
         let value = unsafe { self.value(py, word) };
         Self::pair(core, key.borrow(), value)
     }
@@ -212,7 +212,7 @@ impl Base {
                 }
             }
         };
-        // SAFETY: the store returned the word to this call as removed.
+        // SAFETY: O1: the store returned the word to this call as removed.
         let value = unsafe { self.taken(py, word) };
         Self::pair(core, key.borrow(), value)
     }

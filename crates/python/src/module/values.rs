@@ -42,7 +42,7 @@ impl Drop for Fresh<'_> {
         // After a panic in the index it is unknown whether the index has the word. The reference
         // then leaks.
         if self.values == Values::Objects && !std::thread::panicking() {
-            // SAFETY: `Values::word` took this reference, and the index never had the word.
+            // SAFETY: O1: `Values::word` took this reference, and the index never had the word.
             unsafe { owned::release_now(self.py, self.word) };
         }
     }

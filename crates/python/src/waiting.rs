@@ -1,0 +1,77 @@
+//! Words that wait until the calls that may use them have ended.
+//!
+//! A call that may use words which others take out of a map *begins*, and gets a number. A word
+//! that is taken out meanwhile is *deferred*: it waits for all calls that began before that. The end
+//! of a call returns the words that wait for no call any more.
+
+use std::collections::VecDeque;
+
+/// The calls that have begun and not ended, and the words that wait for them.
+#[derive(Debug, Default)]
+pub struct Waiting {
+    /// The number of the next call.
+    next: u64,
+    /// The numbers of the calls that have not ended.
+    calls: Vec<u64>,
+    /// Words, each with the number of the next call at the time at which it was deferred. These
+    /// numbers never descend.
+    deferred: VecDeque<(u64, u64)>,
+}
+
+impl Waiting {
+    /// Begins a call, and returns its number.
+    pub fn begin(&mut self) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        self.calls.push(number);
+        number
+    }
+
+    /// Lets a word wait for all calls that have not ended.
+    pub fn defer(&mut self, word: u64) {
+        self.deferred.push_back((self.next, word));
+    }
+
+    /// Ends a call. Returns the words for which no call is left that began before they were
+    /// deferred.
+    pub fn end(&mut self, number: u64) -> Vec<u64> {
+        self.calls.retain(|call| *call != number);
+        let oldest = self.calls.iter().min().copied().unwrap_or(u64::MAX);
+        let free = self.deferred.partition_point(|(next, _)| *next <= oldest);
+        self.deferred.drain(..free).map(|(_, word)| word).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_waits_for_earlier_calls_only() {
+        let mut waiting = Waiting::default();
+        let one = waiting.begin();
+        waiting.defer(1);
+        let two = waiting.begin();
+        waiting.defer(2);
+        let three = waiting.begin();
+        // The last call began after both words were deferred.
+        assert_eq!(waiting.end(three), [0; 0]);
+        assert_eq!(waiting.end(one), [1]);
+        waiting.defer(3);
+        let four = waiting.begin();
+        assert_eq!(waiting.end(two), [2, 3]);
+        assert_eq!(waiting.end(four), [0; 0]);
+    }
+
+    #[test]
+    fn calls_that_always_overlap_delay_no_word_for_ever() {
+        let mut waiting = Waiting::default();
+        let mut call = waiting.begin();
+        for word in 0..100 {
+            waiting.defer(word);
+            let next = waiting.begin();
+            assert_eq!(waiting.end(call), [word]);
+            call = next;
+        }
+    }
+}
