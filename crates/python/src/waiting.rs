@@ -1,8 +1,8 @@
 //! Words that wait until the calls that may use them have ended.
 //!
 //! A call that may use words which others take out of a map *begins*, and gets a number. A word
-//! that is taken out meanwhile is *deferred*: it waits for all calls that began before that. The end
-//! of a call returns the words that wait for no call any more.
+//! that is taken out meanwhile is *deferred*: it waits for all calls that began before that. When a
+//! call *ends*, it returns the words that wait for no call any more.
 
 use std::collections::VecDeque;
 

@@ -51,7 +51,7 @@
 use crate::waiting::Waiting;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use silvics_sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Locks a mutex of this module. No code that can panic runs while one is held.
