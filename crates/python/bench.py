@@ -3,7 +3,7 @@
 Each row runs both sides in alternation (A B B A), and prints the medians and their ratio. Each row
 also compares the answers of both sides. Run it on an idle machine:
 
-    python bench.py            # a million keys, about two minutes
+    python bench.py            # a million keys, about a minute
     python bench.py --quick    # fewer keys and rounds: it checks answers, and its times mean little
 """
 

@@ -16,6 +16,16 @@ _T = TypeVar("_T")
 _K_co = TypeVar("_K_co", covariant=True)
 _V_co = TypeVar("_V_co", covariant=True)
 
+__all__ = [
+    "ABSENT",
+    "Cursor",
+    "ItemsView",
+    "KeysView",
+    "LimitError",
+    "Map",
+    "UnsupportedError",
+    "ValuesView",
+]
 __version__: str
 
 @final
@@ -44,6 +54,7 @@ class Cursor(Generic[_K, _V]):
     def prev(self) -> bool: ...
 
 class KeysView(_KeysView[_K_co]):
+    def __reversed__(self) -> Iterator[_K_co]: ...
     @overload
     def __getitem__(self, index: SupportsIndex) -> _K_co: ...
     @overload
@@ -56,6 +67,7 @@ class KeysView(_KeysView[_K_co]):
     def count(self, key: object) -> int: ...
 
 class ItemsView(_ItemsView[_K_co, _V_co]):
+    def __reversed__(self) -> Iterator[tuple[_K_co, _V_co]]: ...
     @overload
     def __getitem__(self, index: SupportsIndex) -> tuple[_K_co, _V_co]: ...
     @overload
@@ -65,6 +77,7 @@ class ItemsView(_ItemsView[_K_co, _V_co]):
     def count(self, item: object) -> int: ...
 
 class ValuesView(_ValuesView[_V_co]):
+    def __reversed__(self) -> Iterator[_V_co]: ...
     @overload
     def __getitem__(self, index: SupportsIndex) -> _V_co: ...
     @overload
@@ -161,7 +174,7 @@ class Map(MutableMapping[_K, _V]):
     def get_many(self, keys: Iterable[Any], default: Any = None) -> Any: ...
     @overload
     def insert_many(
-        self, entries: SupportsKeysAndGetItem[_K, _V] | Iterable[tuple[_K, _V]], /
+        self, keys: SupportsKeysAndGetItem[_K, _V] | Iterable[tuple[_K, _V]], /
     ) -> int: ...
     @overload
     def insert_many(self, keys: Iterable[_K], values: Iterable[_V], /) -> int: ...

@@ -162,7 +162,8 @@ impl Base {
             // The name is checked now, and not at the first key.
             None if map.structure.is_some() => {
                 let made = |words| Store::new(words, map.structure.as_deref(), &map.options);
-                made(true).or_else(|_| made(false)).map_err(error::no_structure)?;
+                let either = made(true).or_else(|error| made(false).map_err(|_| error));
+                either.map_err(error::no_structure)?;
             }
             None => {}
         }
@@ -236,13 +237,13 @@ impl Base {
     }
 
     /// Returns the entry at an index, as a pair.
-    #[pyo3(signature = (index=-1))]
+    #[pyo3(signature = (index=-1), text_signature = "($self, index=-1)")]
     fn peekitem<'py>(&self, py: Python<'py>, index: isize) -> PyResult<Bound<'py, PyAny>> {
         self.peek(py, index)
     }
 
     /// Removes the entry at an index, and returns it as a pair.
-    #[pyo3(signature = (index=-1))]
+    #[pyo3(signature = (index=-1), text_signature = "($self, index=-1)")]
     fn popitem<'py>(&self, py: Python<'py>, index: isize) -> PyResult<Bound<'py, PyAny>> {
         self.pop_item(py, index)
     }
@@ -265,7 +266,10 @@ impl Base {
     }
 
     /// Iterates over the keys between two bounds.
-    #[pyo3(signature = (minimum=None, maximum=None, inclusive=(true, true), reverse=false))]
+    #[pyo3(
+        signature = (minimum=None, maximum=None, inclusive=(true, true), reverse=false),
+        text_signature = "($self, minimum=None, maximum=None, inclusive=(True, True), reverse=False)"
+    )]
     fn irange<'py>(
         slf: &Bound<'py, Self>,
         minimum: Option<&Bound<'py, PyAny>>,
@@ -305,7 +309,10 @@ impl Base {
     }
 
     /// Iterates over the entries between two bounds, as pairs.
-    #[pyo3(signature = (minimum=None, maximum=None, inclusive=(true, true), reverse=false))]
+    #[pyo3(
+        signature = (minimum=None, maximum=None, inclusive=(true, true), reverse=false),
+        text_signature = "($self, minimum=None, maximum=None, inclusive=(True, True), reverse=False)"
+    )]
     fn irange_items<'py>(
         slf: &Bound<'py, Self>,
         minimum: Option<&Bound<'py, PyAny>>,
@@ -329,7 +336,10 @@ impl Base {
     }
 
     /// Returns the number of keys between two bounds.
-    #[pyo3(signature = (minimum=None, maximum=None, inclusive=(true, true)))]
+    #[pyo3(
+        signature = (minimum=None, maximum=None, inclusive=(true, true)),
+        text_signature = "($self, minimum=None, maximum=None, inclusive=(True, True))"
+    )]
     fn count(
         &self,
         minimum: Option<&Bound<'_, PyAny>>,
@@ -396,7 +406,10 @@ impl Base {
     }
 
     /// Returns an array of numpy with the keys between two bounds.
-    #[pyo3(signature = (minimum=None, maximum=None, inclusive=(true, true)))]
+    #[pyo3(
+        signature = (minimum=None, maximum=None, inclusive=(true, true)),
+        text_signature = "($self, minimum=None, maximum=None, inclusive=(True, True))"
+    )]
     fn keys_array<'py>(
         &self,
         py: Python<'py>,
@@ -409,7 +422,10 @@ impl Base {
     }
 
     /// Returns an array of numpy with the values of the keys between two bounds.
-    #[pyo3(signature = (minimum=None, maximum=None, inclusive=(true, true)))]
+    #[pyo3(
+        signature = (minimum=None, maximum=None, inclusive=(true, true)),
+        text_signature = "($self, minimum=None, maximum=None, inclusive=(True, True))"
+    )]
     fn values_array<'py>(
         &self,
         py: Python<'py>,
@@ -422,7 +438,10 @@ impl Base {
     }
 
     /// Returns two arrays of numpy: the keys between two bounds, and their values.
-    #[pyo3(signature = (minimum=None, maximum=None, inclusive=(true, true)))]
+    #[pyo3(
+        signature = (minimum=None, maximum=None, inclusive=(true, true)),
+        text_signature = "($self, minimum=None, maximum=None, inclusive=(True, True))"
+    )]
     fn arrays<'py>(
         &self,
         py: Python<'py>,
