@@ -82,6 +82,21 @@ def test_updates():
     m |= {"f": 6}
     m |= [("g", 7)]
     assert list(m.items()) == list(zip("abcdefg", range(1, 8)))
+    with pytest.raises(TypeError):
+        m.update({"h": 8}, **{"i": 9}) or m.update([(1, 1)], j=10)
+    assert list(m)[-1] == "i" and m.pop("h") + m.pop("i") == 17
+
+    class Few:
+        def keys(self):
+            return ["y", "x"]
+
+        def __getitem__(self, key):
+            return key * 2
+
+    assert Map(Few()) == {"x": "xx", "y": "yy"}
+    few = Map()
+    few.update(Few(), z=1)
+    assert few == {"x": "xx", "y": "yy", "z": 1}
     assert m | {"a": 0} == {**m, "a": 0}
     assert {"a": 0, "z": 1} | m == {**m, "z": 1}
     assert isinstance({"a": 0} | m, Map)

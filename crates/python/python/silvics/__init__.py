@@ -167,9 +167,10 @@ class Map(_Base):
 
     def update(self, items=(), /, **named):
         """Insert the entries of a mapping, or of an iterable of pairs, and then the named ones."""
-        self.insert_many(items)
         if named:
-            self.insert_many(named)
+            pairs = items.items() if isinstance(items, _Mapping) else _pairs(items)
+            items = [*pairs, *named.items()]
+        self.insert_many(items)
 
     def keys(self):
         """Return a sorted view of the keys."""
@@ -252,6 +253,11 @@ class Map(_Base):
         return super().__sizeof__() + self.bytes
 
     __class_getitem__ = classmethod(type(list[int]))
+
+
+def _pairs(items):
+    """Return the pairs of an iterable of pairs, or of an object with the method `keys`."""
+    return [(key, items[key]) for key in items.keys()] if hasattr(items, "keys") else items
 
 
 def _made(cls, options, items=()):

@@ -212,7 +212,12 @@ fn of_mapping<'py>(mapping: &Bound<'py, PyAny>) -> PyResult<Columns<'py>> {
     if let Ok(dict) = mapping.cast_exact::<PyDict>() {
         return Ok(dict.iter().unzip());
     }
-    unzipped(&mapping.call_method0("items")?)
+    if mapping.hasattr("items")? {
+        return unzipped(&mapping.call_method0("items")?);
+    }
+    let keys = objects(&mapping.call_method0("keys")?)?;
+    let values = keys.iter().map(|key| mapping.get_item(key)).collect::<PyResult<_>>()?;
+    Ok((keys, values))
 }
 
 /// Reads keys and their kind.
