@@ -7,7 +7,7 @@ use silvics::AllocError;
 use silvics::dynamic::{AnyMap, Structure, StructureError};
 use silvics::map::{CompareExchangeError, Cursor, Entry, TryInsertError, View};
 use silvics::{AsKey, Options};
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 /// A map with keys `K`, all of whose values are words.
@@ -109,9 +109,18 @@ impl Keys {
     pub fn get(&self, at: usize) -> Key<'_> {
         match self {
             Self::Words(words) => Key::Word(words[at]),
+            Self::Blocks { .. } => Key::Block(self.block(at)),
+        }
+    }
+
+    /// The bytes of the key at a position; none of a number.
+    #[inline]
+    fn block(&self, at: usize) -> &[u8] {
+        match self {
+            Self::Words(_) => &[],
             Self::Blocks { bytes, ends } => {
                 let start = if at == 0 { 0 } else { ends[at - 1] };
-                Key::Block(&bytes[start..ends[at]])
+                &bytes[start..ends[at]]
             }
         }
     }
@@ -406,19 +415,18 @@ impl Store {
 
     /// Looks up keys, and calls `each` with the word of each one, in their order.
     pub fn get_many(&self, keys: &Keys, mut each: impl FnMut(Option<u64>)) {
+        for group in groups(keys.len()) {
+            self.get_group(keys, group, &mut each);
+        }
+    }
+
+    /// Looks up a group of keys. Their cache misses overlap.
+    fn get_group(&self, keys: &Keys, group: Range<usize>, mut each: impl FnMut(Option<u64>)) {
         match (self, keys) {
-            (Self::Words(map), Keys::Words(words)) => look_up(map, words, each),
-            (Self::Blocks(map), Keys::Blocks { ends, .. }) => {
-                let mut group: Vec<&[u8]> = Vec::with_capacity(GROUP);
-                for start in (0..ends.len()).step_by(GROUP) {
-                    group.clear();
-                    for at in start..ends.len().min(start + GROUP) {
-                        if let Key::Block(block) = keys.get(at) {
-                            group.push(block);
-                        }
-                    }
-                    look_up(map, &group, &mut each);
-                }
+            (Self::Words(map), Keys::Words(words)) => look_up(map, &words[group], each),
+            (Self::Blocks(map), Keys::Blocks { .. }) => {
+                let blocks: Vec<&[u8]> = group.map(|at| keys.block(at)).collect();
+                look_up(map, &blocks, &mut each);
             }
             _ => debug_assert!(false, "keys of a store have its form"),
         }
@@ -432,10 +440,14 @@ impl Store {
         words: &[u64],
         mut old: impl FnMut(u64),
     ) -> Result<(), (usize, AllocError)> {
-        for (at, word) in words.iter().enumerate() {
-            match self.upsert(keys.get(at), *word) {
-                Ok(former) => former.into_iter().for_each(&mut old),
-                Err(error) => return Err((at, error)),
+        for group in groups(words.len()) {
+            // The lookups bring the nodes of the whole group into the cache.
+            self.get_group(keys, group.clone(), |_| ());
+            for at in group {
+                match self.upsert(keys.get(at), words[at]) {
+                    Ok(former) => former.into_iter().for_each(&mut old),
+                    Err(error) => return Err((at, error)),
+                }
             }
         }
         Ok(())
@@ -539,6 +551,12 @@ where
     if last { ends.try_pop_last() } else { ends.try_pop_first() }
 }
 
+/// The positions of some keys, [`GROUP`] by [`GROUP`].
+fn groups(len: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..len).step_by(GROUP).map(move |start| start..len.min(start + GROUP))
+}
+
+/// Looks up at most [`GROUP`] keys.
 fn look_up<K: silvics::Key, Q: AsKey<K>>(
     map: &Words<K>,
     keys: &[Q],
@@ -546,10 +564,8 @@ fn look_up<K: silvics::Key, Q: AsKey<K>>(
 ) where
     K::Form: silvics::dynamic::InTable,
 {
-    for keys in keys.chunks(GROUP) {
-        let view = map.pin();
-        let mut found = [const { None }; GROUP];
-        view.get_many(keys, &mut found);
-        found[..keys.len()].iter().for_each(|word| each(word.as_ref().map(|word| **word)));
-    }
+    let view = map.pin();
+    let mut found = [const { None }; GROUP];
+    view.get_many(keys, &mut found);
+    found[..keys.len()].iter().for_each(|word| each(word.as_ref().map(|word| **word)));
 }
