@@ -238,6 +238,12 @@ def test_long_keys():
     key = "x" * 100_000
     m = Map({key: 1})
     assert m[key] == 1 and key + "y" not in m and list(m) == [key]
+    longer = "x" * (1 << 19) + "x"
+    with pytest.raises(ValueError, match="bytes"):
+        m[longer] = 1
+    with pytest.raises(ValueError) as raised:
+        m.insert_many(["a", longer, "b"], [1, 2, 3])
+    assert raised.value.inserted == 1 and list(m) == ["a", key] and longer not in m
 
 
 def test_a_structure_for_numbers_only():
