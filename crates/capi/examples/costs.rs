@@ -208,7 +208,7 @@ fn main() {
     println!("{keys} random keys of 8 bytes, ns per call\n");
     println!("| call | C | Rust | C / Rust | bar |\n|---|---|---|---|---|");
     for mut row in rows(&library, &maps, &loaded) {
-        measure(&mut row, if keys > 10_000 { 15 } else { 101 }, keys);
+        measure(&mut row, if keys > 10_000 { 31 } else { 101 }, keys);
     }
 }
 

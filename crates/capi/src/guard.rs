@@ -1,7 +1,7 @@
 //! Pins, and calls under them or under one of their own.
 
-use crate::handle::{CView, map_of, silvics_map, with_map};
-use crate::registry;
+use crate::handle::{CView, Content, map_of, silvics_map, with_map};
+use crate::registry::{self, Use};
 use crate::status::{Fault, Status, call, silvics_status};
 use crate::types::{CKey, CValue, silvics_guard};
 use silvics::dynamic::AnyMap;
@@ -13,16 +13,18 @@ const PINNED: u64 = 0x5115_1c5e_5115_1c5e;
 const UNPINNED: u64 = 0;
 
 /// The words of a guard: whether it is pinned, the handle of its map, its thread in debug builds,
-/// and the view of the map.
+/// the view of the map, and whether that is one from numbers to numbers.
 const STATE: usize = 0;
 const MAP: usize = 1;
 const THREAD: usize = 2;
 const VIEW: usize = 3;
+const IS_WORDS: usize = 7;
 
 const _: () = {
     type View<'m> = CView<'m, u64, u64>;
     assert!(
-        size_of::<View>() <= 8 * (8 - VIEW) && align_of::<View>() <= align_of::<silvics_guard>()
+        size_of::<View>() <= 8 * (IS_WORDS - VIEW)
+            && align_of::<View>() <= align_of::<silvics_guard>()
     );
 };
 
@@ -86,9 +88,31 @@ pub unsafe extern "C" fn silvics_pin(
         let words = unsafe { &mut (*guard).words };
         words[MAP] = map.expose_provenance() as u64;
         words[THREAD] = thread();
+        words[IS_WORDS] = u64::from(matches!(handle.content()?, Content::WordsToWords(_)));
         words[STATE] = PINNED;
         Ok(Status::SILVICS_OK)
     })
+}
+
+/// The view of a guard that is pinned for this map, if the map is one from numbers to numbers. It is
+/// the shortest way to one: a release build reads nothing but the guard.
+///
+/// # Safety
+/// The guard is NULL or readable. If it is pinned, H3 holds.
+#[inline(always)]
+pub(crate) unsafe fn view_of_words<'m>(
+    map: *const silvics_map,
+    guard: *const silvics_guard,
+) -> Option<(&'m CView<'m, u64, u64>, Use<silvics_map>)> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if guard.is_null() || (*guard).words[IS_WORDS] == 0 || check(guard, map).is_err() {
+            return None;
+        }
+        // H3: the guard has a view of this map, which is open, and not NULL.
+        let used = registry::begin(map, "map", false).ok()?;
+        Some((&*(&raw const (*guard).words[VIEW]).cast(), used))
+    }
 }
 
 /// Runs `then` with the map of a pinned guard, which is of no map meanwhile: so a destructor inside
