@@ -36,5 +36,6 @@ rm -rf "$place/wheels"
 # No file is written beside the sources.
 export PYTHONDONTWRITEBYTECODE=1
 "$python" -X dev -m pytest -q -p no:cacheprovider tests
+"$python" original.py
 "$python" examples/leaderboard.py
 "$python" bench.py --quick

@@ -1,8 +1,8 @@
 """What the documentation of `sortedcontainers.SortedDict` promises, as tests of any such class.
 
-Each function takes `make`, which makes a map as the class does. The source archive of
-sortedcontainers 2.4.0 contains no tests, so these follow its documentation, one or more per
-documented method. `test_sorteddict.py` runs them with `SortedDict` and with `silvics.Map`.
+Each function takes `make`, which makes a map as the class does. They follow the documentation of
+sortedcontainers 2.4.0, one or more per documented method. `test_sorteddict.py` runs them with
+`SortedDict` and with `silvics.Map`; `original.py` runs the tests of sortedcontainers itself.
 """
 
 import copy
