@@ -55,8 +55,8 @@ enum silvics_status
   SILVICS_ERROR_CLOSED = -13,
   // A check found a broken invariant: a bug of silvics, or memory that the program overwrote.
   SILVICS_ERROR_CORRUPT = -14,
-  // A bug of silvics: the call panicked. Destroy the map. It is unknown who owns the buffers of the
-  // call.
+  // A bug of silvics: the call panicked. Destroy the map. It is unknown who owns the buffers of
+  // the call.
   SILVICS_ERROR_PANIC = -15,
 };
 #ifndef __cplusplus
@@ -379,8 +379,8 @@ silvics_status silvics_insert_words(const silvics_map *map,
                                     size_t *done);
 
 // Finds the entry with the smallest key, and writes its key and its value. Returns `SILVICS_OK`,
-// or `SILVICS_ABSENT` if the map is empty. At some moment during the call it was the first entry of
-// the map.
+// or `SILVICS_ABSENT` if the map is empty. At some moment during the call it was the first entry
+// of the map.
 //
 // `guard` may be NULL if no byte key and no buffer is to be written. Some structures have no ends:
 // their maps return `SILVICS_ERROR_UNSUPPORTED`.

@@ -67,8 +67,8 @@ unsafe fn entry<K: CKey, V: CValue>(
 }
 
 /// Finds the entry with the smallest key, and writes its key and its value. Returns `SILVICS_OK`,
-/// or `SILVICS_ABSENT` if the map is empty. At some moment during the call it was the first entry of
-/// the map.
+/// or `SILVICS_ABSENT` if the map is empty. At some moment during the call it was the first entry
+/// of the map.
 ///
 /// `guard` may be NULL if no byte key and no buffer is to be written. Some structures have no ends:
 /// their maps return `SILVICS_ERROR_UNSUPPORTED`.

@@ -94,8 +94,8 @@ pub unsafe extern "C" fn silvics_pin(
     })
 }
 
-/// The view of a guard that is pinned for this map, if the map is one from numbers to numbers. It is
-/// the shortest way to one: a release build reads nothing but the guard.
+/// The view of a guard that is pinned for this map, if the map is one from numbers to numbers. This
+/// is the shortest way to a view: a release build reads nothing but the guard.
 ///
 /// # Safety
 /// The guard is NULL or readable. If it is pinned, H3 holds.

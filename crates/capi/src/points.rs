@@ -44,8 +44,9 @@ pub unsafe extern "C" fn silvics_get(
     key: silvics_key,
     value: *mut silvics_value,
 ) -> silvics_status {
-    // The shortest way. Each instruction here costs twice: out of order, a processor looks up as many
-    // keys at once as it has room for instructions.
+    // The shortest way. Each instruction counts: a processor overlaps the cache misses of as many
+    // lookups as it has room for instructions. With the checks of `other_get`, a lookup among a
+    // million keys took a fifth longer.
     // SAFETY: the caller's promise.
     if let (Some((view, _used)), true) = (unsafe { view_of_words(map, guard) }, key.data.is_null())
     {

@@ -52,8 +52,8 @@ pub enum silvics_status {
     SILVICS_ERROR_CLOSED = -13,
     /// A check found a broken invariant: a bug of silvics, or memory that the program overwrote.
     SILVICS_ERROR_CORRUPT = -14,
-    /// A bug of silvics: the call panicked. Destroy the map. It is unknown who owns the buffers of the
-    /// call.
+    /// A bug of silvics: the call panicked. Destroy the map. It is unknown who owns the buffers of
+    /// the call.
     SILVICS_ERROR_PANIC = -15,
 }
 

@@ -35,7 +35,8 @@ use std::fmt;
 /// ```
 ///
 /// # Costs
-/// A call costs one indirect jump more than on a [`Map`] of a static type, and a range allocates once.
+/// A call costs one indirect jump more than on a [`Map`] of a static type, and a range allocates
+/// once.
 pub type AnyMap<K, V> = Map<K, V, AnyOrdered<<K as Key>::Form>>;
 
 impl<K: Key<Form: InTable>, V: Value> AnyMap<K, V> {
