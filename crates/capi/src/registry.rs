@@ -61,12 +61,14 @@ pub(crate) struct Use<T>(*const T);
 impl<T> Drop for Use<T> {
     #[inline(always)]
     fn drop(&mut self) {
+        let handle = self.0;
         #[cfg(debug_assertions)]
-        with(self.0, |entry| {
+        with(handle, |entry| {
             if let Some(entry) = entry {
                 entry.calls -= 1;
             }
         });
+        let _ = handle;
     }
 }
 
