@@ -32,6 +32,11 @@
 //! [`AnyMap`] is a [`Map`](crate::Map) over an index of any structure, and [`Structure`] finds
 //! structures by their names: an index or a map is made of it.
 //!
+//! # Files
+//! * `mod.rs`: the trait objects, and [`AnyIndex`].
+//! * `ordered.rs`: [`AnyOrdered`], the index of a map. `map.rs`: [`AnyMap`].
+//! * `named.rs`: [`Structure`], made from the table of structures.
+//!
 //! # Costs
 //! A call through the face costs an indirect jump, and a range or a cursor one allocation. Code
 //! that is measured should name the type of its index.
