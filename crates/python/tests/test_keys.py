@@ -253,3 +253,24 @@ def test_a_structure_for_numbers_only():
     m[1] = 1
     with pytest.raises(ValueError, match="edge-ext-lf"):
         Map(keys=tuple, structure="edge-ext-lf")
+
+
+def nested(levels):
+    key = ()
+    for _ in range(levels - 1):
+        key = (key,)
+    return key
+
+
+def test_deep_tuples():
+    m = Map({nested(64): "deep"})
+    assert m[nested(64)] == "deep" and list(m) == [nested(64)]
+    for levels in (65, 20_000, 300_000):
+        key = nested(levels)
+        assert key not in m and m.get(key) is None and m.get_many([key]) == [None]
+        with pytest.raises(KeyError):
+            m[key]
+        for call in (lambda: m.__setitem__(key, 1), lambda: m.irange(key), lambda: Map([(key, 1)])):
+            with pytest.raises(ValueError, match="at most 64 levels"):
+                call()
+    assert len(m) == 1

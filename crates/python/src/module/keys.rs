@@ -14,6 +14,10 @@ use std::borrow::Cow;
 use std::ffi::c_int;
 use std::sync::Mutex;
 
+/// The most levels of tuples in a key. Tuples are read, written and released by recursive
+/// functions, so this bounds their use of the stack.
+const LEVELS: usize = 64;
+
 /// A key that was read from an object.
 #[derive(Debug)]
 pub(super) enum Made<'a> {
@@ -54,6 +58,8 @@ pub(super) enum Unfit {
     Inexact,
     /// An element of the tuple is of another type than its position.
     Position(Mismatch),
+    /// The tuple has more than [`LEVELS`] levels.
+    Depth,
     /// The object raised an exception.
     Raised(PyErr),
 }
@@ -83,6 +89,9 @@ impl From<Unfit> for PyErr {
                 "the keys of this map are floats, and none is equal to this number",
             ),
             Unfit::Position(mismatch) => PyTypeError::new_err(mismatch.to_string()),
+            Unfit::Depth => PyValueError::new_err(format!(
+                "a tuple that is a key has at most {LEVELS} levels of tuples, itself included"
+            )),
             Unfit::Raised(error) => error,
         }
     }
@@ -243,22 +252,23 @@ fn bytes<'a>(object: Borrowed<'a, '_, PyAny>) -> Result<&'a [u8], Unfit> {
     }
 }
 
-/// An element of a tuple.
-fn part<'a>(object: Borrowed<'a, '_, PyAny>) -> Result<Part<'a>, Unfit> {
+/// An element of a tuple. It may have `levels` levels of tuples.
+fn part<'a>(object: Borrowed<'a, '_, PyAny>, levels: usize) -> Result<Part<'a>, Unfit> {
     Ok(match kind_of(&object)? {
         Kind::Int => Part::Int(int(&object)?),
         Kind::Float => Part::Float(float(&object)?),
         Kind::Str => Part::Str(utf8(object)?),
         Kind::Bytes => Part::Bytes(Cow::Borrowed(bytes(object)?)),
-        Kind::Tuple => Part::Tuple(parts(object)?),
+        Kind::Tuple => Part::Tuple(parts(object, levels)?),
     })
 }
 
-/// The elements of a tuple.
-fn parts<'a>(object: Borrowed<'a, '_, PyAny>) -> Result<Vec<Part<'a>>, Unfit> {
+/// The elements of a tuple, which may have `levels` levels of tuples.
+fn parts<'a>(object: Borrowed<'a, '_, PyAny>, levels: usize) -> Result<Vec<Part<'a>>, Unfit> {
     if !is::<PyTuple>(&object) {
         return Err(Unfit::Type(Kind::Tuple, name_of(&object)));
     }
+    let inner = levels.checked_sub(1).ok_or(Unfit::Depth)?;
     // SAFETY: the object is a tuple.
     let len = unsafe { ffi::PyTuple_Size(object.as_ptr()) };
     let mut parts = Vec::with_capacity(len as usize);
@@ -267,7 +277,7 @@ fn parts<'a>(object: Borrowed<'a, '_, PyAny>) -> Result<Vec<Part<'a>>, Unfit> {
         // is at least as long as it is borrowed.
         let element =
             unsafe { Borrowed::from_ptr(object.py(), ffi::PyTuple_GetItem(object.as_ptr(), at)) };
-        parts.push(part(element)?);
+        parts.push(part(element, inner)?);
     }
     Ok(parts)
 }
@@ -296,7 +306,7 @@ pub(super) fn read<'a>(
         Kind::Str => Err(Unfit::Type(kind, name_of(object))),
         Kind::Bytes => Ok(Made::Block(Cow::Borrowed(bytes(object.as_borrowed())?))),
         Kind::Tuple => {
-            let mut parts = parts(object.as_borrowed())?;
+            let mut parts = parts(object.as_borrowed(), LEVELS)?;
             let mut shape = locked(shape);
             let fits = match purpose {
                 Use::Look => shape.fit(&mut parts),
