@@ -7,6 +7,7 @@ use silvics::AllocError;
 use silvics::dynamic::{AnyMap, Structure, StructureError};
 use silvics::map::{CompareExchangeError, Cursor, Entry, TryInsertError, View};
 use silvics::{AsKey, Options};
+use std::collections::TryReserveError;
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
@@ -125,17 +126,23 @@ impl Keys {
         }
     }
 
-    /// Adds a key. All keys have one form.
+    /// Adds a key, or nothing if the allocation fails. All keys have one form.
     #[inline]
-    pub fn push(&mut self, key: Key<'_>) {
+    pub fn push(&mut self, key: Key<'_>) -> Result<(), TryReserveError> {
         match (self, key) {
-            (Self::Words(words), Key::Word(word)) => words.push(word),
+            (Self::Words(words), Key::Word(word)) => {
+                words.try_reserve(1)?;
+                words.push(word);
+            }
             (Self::Blocks { bytes, ends }, Key::Block(block)) => {
+                bytes.try_reserve(block.len())?;
+                ends.try_reserve(1)?;
                 bytes.extend_from_slice(block);
                 ends.push(bytes.len());
             }
             _ => debug_assert!(false, "all keys of a store have one form"),
         }
+        Ok(())
     }
 
     /// A copy of the last key.
@@ -166,6 +173,14 @@ impl Entries {
     pub fn clear(&mut self) {
         self.keys.clear();
         self.words.clear();
+    }
+
+    /// Adds an entry, or nothing if the allocation fails.
+    fn push(&mut self, key: Key<'_>, word: u64) -> Result<(), TryReserveError> {
+        self.words.try_reserve(1)?;
+        self.keys.push(key)?;
+        self.words.push(word);
+        Ok(())
     }
 }
 
@@ -393,24 +408,24 @@ impl Store {
         }
     }
 
-    /// Appends the first entries between two bounds, or the last ones in descending order.
-    pub fn scan(&self, bounds: &Bounds, reverse: bool, most: usize, to: &mut Entries) {
-        let Entries { keys, words } = to;
+    /// Appends the first entries between two bounds, or the last ones in descending order. If an
+    /// allocation fails, the entries before it have been appended.
+    pub fn scan(
+        &self,
+        bounds: &Bounds,
+        reverse: bool,
+        most: usize,
+        to: &mut Entries,
+    ) -> Result<(), TryReserveError> {
         ranged!(self, bounds, (map, range) => {
             let view = map.pin();
-            let range = view.range(range);
+            let mut range = view.range(range);
             if reverse {
-                range.rev().take(most).for_each(|(key, word)| {
-                    keys.push(key.into());
-                    words.push(*word);
-                });
+                range.rev().take(most).try_for_each(|(key, word)| to.push(key.into(), *word))
             } else {
-                range.take(most).for_each(|(key, word)| {
-                    keys.push(key.into());
-                    words.push(*word);
-                });
+                range.by_ref().take(most).try_for_each(|(key, word)| to.push(key.into(), *word))
             }
-        });
+        })
     }
 
     /// Looks up keys, and calls `each` with the word of each one, in their order.
@@ -479,7 +494,8 @@ impl Store {
         let (mut from, mut count) = (Bound::Unbounded, 0);
         loop {
             entries.clear();
-            self.scan(&(from.clone(), Bound::Unbounded), false, 512, &mut entries);
+            let scanned = self.scan(&(from.clone(), Bound::Unbounded), false, 512, &mut entries);
+            scanned.map_err(|error| error.to_string())?;
             for (at, word) in entries.words.iter().enumerate() {
                 let key = entries.keys.get(at);
                 if at > 0 && !ascends(entries.keys.get(at - 1), key) {

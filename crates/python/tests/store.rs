@@ -31,7 +31,7 @@ fn number(key: Key<'_>) -> u64 {
 
 fn all(store: &Store, reverse: bool) -> Vec<(u64, u64)> {
     let mut entries = Entries::empty(store.are_words());
-    store.scan(&(Bound::Unbounded, Bound::Unbounded), reverse, usize::MAX, &mut entries);
+    store.scan(&(Bound::Unbounded, Bound::Unbounded), reverse, usize::MAX, &mut entries).unwrap();
     let keys = (0..entries.keys.len()).map(|at| number(entries.keys.get(at)));
     keys.zip(entries.words.iter().copied()).collect()
 }
@@ -85,13 +85,13 @@ fn a_store_is_a_sorted_map() {
 fn many_keys_at_once() {
     for store in stores() {
         let mut keys = Keys::empty(store.are_words());
-        (0..1000).for_each(|at| keys.push(key(&store, at * 7 % 1000).borrow()));
+        (0..1000).for_each(|at| keys.push(key(&store, at * 7 % 1000).borrow()).unwrap());
         let words: Vec<u64> = (0..1000).collect();
         store.extend(&keys, &words).unwrap();
         let mut old = Vec::new();
         store.insert_many(&keys, &words, |word| old.push(word)).unwrap();
         assert_eq!(old, words);
-        keys.push(key(&store, 5000).borrow());
+        keys.push(key(&store, 5000).borrow()).unwrap();
         let mut found = Vec::new();
         store.get_many(&keys, |word| found.push(word));
         let wanted = words.iter().copied().map(Some).chain([None]);
@@ -122,7 +122,7 @@ fn a_limit_refuses_and_keeps_the_rest() {
     let options = Options { memory_limit: Some(1 << 20), ..Options::default() };
     let store = Store::new(true, None, &options).unwrap();
     let mut keys = Keys::empty(true);
-    (0..1_000_000).for_each(|at| keys.push(Key::Word(at)));
+    (0..1_000_000).for_each(|at| keys.push(Key::Word(at)).unwrap());
     let words = vec![1; 1_000_000];
     let (done, _) = store.extend(&keys, &words).unwrap_err();
     assert!(done > 1000 && done == store.len() && store.bytes() <= 1 << 20);

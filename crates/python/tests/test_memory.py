@@ -256,3 +256,23 @@ def test_the_memory_limit(values, key):
     m.shrink()
     m[key(1)] = 1
     assert m.check() == 1
+
+
+def test_no_list_is_visible_before_it_is_full():
+    m = Map({("key", at): at for at in range(600)})
+    seen = []
+
+    def look(phase, _):
+        for found in gc.get_objects():
+            if type(found) is list and len(found) > 100:
+                seen.append(found[-1] is not None)
+
+    threshold = gc.get_threshold()
+    gc.callbacks.append(look)
+    gc.set_threshold(50)
+    try:
+        assert len(list(m)) == len(list(m.items())) == len(m.get_many(m)) == 600
+    finally:
+        gc.set_threshold(*threshold)
+        gc.callbacks.remove(look)
+    assert all(seen)

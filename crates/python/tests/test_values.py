@@ -195,3 +195,64 @@ else:
     raise SystemExit("no exception")
 """
     subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": str(tmp_path)})
+
+
+def test_allocations_that_fail():
+    """Arguments that are larger than the address space."""
+    keys = numpy.broadcast_to(numpy.int64(1), 10**13)
+    floats = numpy.broadcast_to(numpy.float64(1), 10**13)
+    for call in (
+        lambda: Map({1: 1}).get_many(keys),
+        lambda: Map({1.0: 1}).get_many(floats),
+        lambda: Map({1: 1}, values=int).get_many(keys, 0),
+        lambda: Map().insert_many(keys, []),
+        lambda: Map({1: 1}, values=float).insert_many([], floats),
+    ):
+        with pytest.raises(MemoryError):
+            call()
+
+
+def test_long_iterables_in_little_memory():
+    import subprocess
+    import sys
+
+    code = """
+import itertools, resource
+from silvics import Map
+
+numbers, objects, texts = Map({1: 1}, values=int), Map({1: 1}), Map({"a" * 1000: 1})
+for m in (numbers, objects, texts):
+    m.get_many([1, 2], 0), m.insert_many(list(m), [1])
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (48 << 20),) * 2)
+for m, key in ((numbers, 1), (objects, 1), (texts, "a" * 1000)):
+    for call in (
+        lambda: m.get_many(itertools.repeat(key)),
+        lambda: m.get_many(itertools.repeat(None), 0),
+        lambda: m.insert_many(itertools.repeat(key), []),
+        lambda: m.insert_many([], itertools.repeat(1)),
+        lambda: m.update(itertools.repeat((key, 1))),
+    ):
+        try:
+            call()
+        except MemoryError:
+            pass
+        else:
+            raise SystemExit("no exception")
+        assert m.check() == 1
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_missing_key_is_that_of_the_first_pass():
+    m = Map({1: 1, 2: 2}, values=int)
+    for keys, missing in (([1, 5, 6], 5), ([1, "x", 5], "x"), ([1, 5, "x"], 5), ([2**80], 2**80)):
+        with pytest.raises(KeyError) as raised:
+            m.get_many(iter(keys))
+        assert raised.value.args == (missing,)
+    with pytest.raises(KeyError) as raised:
+        m.get_many(numpy.array([1, 7, 8]))
+    assert raised.value.args == (7,)
+    with pytest.raises(KeyError) as raised:
+        Map(values=float).get_many(iter("ab"))
+    assert raised.value.args == ("a",)

@@ -3,17 +3,18 @@
 //! A call on more than [`ATTACHED`] entries releases the GIL while it walks the index, with a mark
 //! (O3).
 
-use super::error::{UnsupportedError, refused, with_inserted};
+use super::error::{UnsupportedError, no_memory, refused, with_inserted};
 use super::keys::{self, Unfit};
 use super::map::{Base, Core, looked_for};
 use super::owned::{locked, object_of};
 use super::ranges::list;
+use super::single::absent_key;
 use super::values::{Fresh, Values};
-use crate::key::{int_to_word, word_to_float, word_to_int};
+use crate::key::{float_to_word, int_to_word, word_to_float, word_to_int};
 use crate::shape::{Kind, Shape};
 use crate::store::{Bounds, Entries, Keys};
 use pyo3::buffer::{Element, PyBuffer};
-use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
@@ -27,33 +28,64 @@ const UNDER_A_PIN: usize = 2048;
 /// The number of objects ahead that are prefetched.
 const AHEAD: usize = 16;
 
+/// Adds an element to a vector.
+fn push<T>(to: &mut Vec<T>, element: T) -> PyResult<()> {
+    to.try_reserve(1).map_err(no_memory)?;
+    to.push(element);
+    Ok(())
+}
+
+/// An empty vector with room for a number of elements.
+fn room<T>(len: usize) -> PyResult<Vec<T>> {
+    let mut elements = Vec::new();
+    elements.try_reserve_exact(len).map_err(no_memory)?;
+    Ok(elements)
+}
+
+/// A vector of elements whose number is known.
+fn collected<T>(elements: impl ExactSizeIterator<Item = T>) -> PyResult<Vec<T>> {
+    let mut to = room(elements.len())?;
+    to.extend(elements);
+    Ok(to)
+}
+
 /// The numbers of a one-dimensional buffer of this type, in the byte order of the machine.
-fn buffer<T: Element>(object: &Bound<'_, PyAny>) -> Option<Vec<T>> {
-    let buffer = PyBuffer::<T>::get(object).ok()?;
+fn buffer<T: Element + Default>(object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<T>>> {
+    let Ok(buffer) = PyBuffer::<T>::get(object) else { return Ok(None) };
     let order = buffer.format().to_bytes().first();
     let foreign = if cfg!(target_endian = "little") { &b">!"[..] } else { &b"<"[..] };
     if buffer.dimensions() != 1 || order.is_some_and(|order| foreign.contains(order)) {
-        return None;
+        return Ok(None);
     }
-    buffer.to_vec(object.py()).ok()
+    let mut numbers = room(buffer.item_count())?;
+    numbers.resize(buffer.item_count(), T::default());
+    buffer.copy_to_slice(object.py(), &mut numbers)?;
+    Ok(Some(numbers))
 }
 
 /// The objects of an iterable.
 fn objects<'py>(iterable: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    iterable.try_iter()?.collect()
+    let mut objects = Vec::new();
+    for object in iterable.try_iter()? {
+        push(&mut objects, object?)?;
+    }
+    Ok(objects)
 }
 
 /// Keys of a map in a buffer of numbers, if the object is one and its keys are such numbers.
 fn keys_in_buffer(kind: Kind, object: &Bound<'_, PyAny>) -> Result<Option<Keys>, Unfit> {
     match kind {
         Kind::Int => {
-            let Some(numbers) = buffer::<i64>(object) else { return Ok(None) };
-            Ok(Some(Keys::Words(numbers.into_iter().map(int_to_word).collect())))
+            let Some(numbers) = buffer::<i64>(object)? else { return Ok(None) };
+            Ok(Some(Keys::Words(collected(numbers.into_iter().map(int_to_word))?)))
         }
         Kind::Float => {
-            let Some(numbers) = buffer::<f64>(object) else { return Ok(None) };
-            let words = numbers.into_iter().map(crate::key::float_to_word);
-            Ok(Some(Keys::Words(words.collect::<Option<_>>().ok_or(Unfit::Nan)?)))
+            let Some(numbers) = buffer::<f64>(object)? else { return Ok(None) };
+            let mut words = room(numbers.len())?;
+            for number in numbers {
+                words.push(float_to_word(number).ok_or(Unfit::Nan)?);
+            }
+            Ok(Some(Keys::Words(words)))
         }
         _ => Ok(None),
     }
@@ -61,39 +93,61 @@ fn keys_in_buffer(kind: Kind, object: &Bound<'_, PyAny>) -> Result<Option<Keys>,
 
 /// Keys to look up. The positions of objects that are no keys of the map are in `unfit`, and are
 /// not among the keys.
-struct Wanted {
+struct Wanted<'py> {
     keys: Keys,
     unfit: Vec<usize>,
+    first_unfit: Option<Bound<'py, PyAny>>,
     len: usize,
 }
 
-fn wanted(core: &Core, keys: &Bound<'_, PyAny>) -> PyResult<Wanted> {
-    if let Ok(Some(keys)) = keys_in_buffer(core.kind, keys) {
-        return Ok(Wanted { len: keys.len(), keys, unfit: Vec::new() });
+fn wanted<'py>(core: &Core, keys: &Bound<'py, PyAny>) -> PyResult<Wanted<'py>> {
+    match keys_in_buffer(core.kind, keys) {
+        Ok(Some(keys)) => {
+            let len = keys.len();
+            return Ok(Wanted { keys, unfit: Vec::new(), first_unfit: None, len });
+        }
+        Err(Unfit::Raised(error)) => return Err(error),
+        _ => {} // a NaN among the numbers is absent
     }
     let mut read = Keys::empty(core.store.are_words());
-    let (mut unfit, mut len) = (Vec::new(), 0);
+    let (mut unfit, mut first_unfit, mut len) = (Vec::new(), None, 0);
     for key in keys.try_iter()? {
-        match looked_for(core, &key?)? {
-            Some(made) => read.push(made.key()),
-            None => unfit.push(len),
+        let key = key?;
+        match looked_for(core, &key)? {
+            Some(made) => read.push(made.key()).map_err(no_memory)?,
+            None => {
+                push(&mut unfit, len)?;
+                first_unfit.get_or_insert(key);
+            }
         }
         len += 1;
     }
-    Ok(Wanted { keys: read, unfit, len })
+    Ok(Wanted { keys: read, unfit, first_unfit, len })
 }
 
-impl Wanted {
+impl Wanted<'_> {
+    /// The exception of the first absent key. All keys before its position were found.
+    fn missing(&self, py: Python<'_>, kind: Kind, at: usize) -> PyErr {
+        match &self.first_unfit {
+            Some(key) if self.unfit.first() == Some(&at) => absent_key(key),
+            // No object before it was unfit, so its key is at its own position.
+            _ => match keys::object(py, kind, self.keys.get(at)) {
+                Ok(key) => absent_key(&key),
+                Err(error) => error,
+            },
+        }
+    }
+
     /// Puts an absent entry at the position of each unfit object.
-    fn spread(&self, found: Vec<Option<u64>>) -> Vec<Option<u64>> {
+    fn spread(&self, found: Vec<Option<u64>>) -> PyResult<Vec<Option<u64>>> {
         if self.unfit.is_empty() {
-            return found;
+            return Ok(found);
         }
         let (mut found, mut unfit) = (found.into_iter(), self.unfit.iter().peekable());
         let next = |at: usize| {
             unfit.next_if(|next| **next == at).map_or_else(|| found.next().flatten(), |_| None)
         };
-        (0..self.len).map(next).collect()
+        collected((0..self.len).map(next))
     }
 }
 
@@ -111,25 +165,27 @@ pub(super) fn get_many<'py>(
         _ => None,
     };
     let Some(core) = map.core() else {
-        let len = objects(keys)?.len();
-        return absent_all(map, py, len, (instead, default.unwrap_or(&none)));
+        return absent_all(map, keys, (instead, default.unwrap_or(&none)));
     };
     let wanted = wanted(core, keys)?;
     let mark = map.ledger.mark(py);
+    let mut found = room(wanted.keys.len())?;
     let look_up = || {
-        let mut found = Vec::with_capacity(wanted.keys.len());
         core.store.get_many(&wanted.keys, |word| found.push(word));
         found
     };
     let found = if wanted.len > ATTACHED { py.detach(look_up) } else { look_up() };
-    let found = wanted.spread(found);
+    let found = wanted.spread(found)?;
     if numbers {
         drop(mark);
-        let words: Option<Vec<u64>> = found.iter().map(|word| word.or(instead)).collect();
-        return match words {
-            Some(words) => array_of_values(map, py, &words),
-            None => Err(missing(keys, &found)),
-        };
+        let mut words = room(found.len())?;
+        for (at, word) in found.iter().enumerate() {
+            match word.or(instead) {
+                Some(word) => words.push(word),
+                None => return Err(wanted.missing(py, core.kind, at)),
+            }
+        }
+        return array_of_values(map, py, &words);
     }
     let default = default.unwrap_or(&none);
     let list = list(py, found.len(), |at| {
@@ -147,28 +203,24 @@ pub(super) fn get_many<'py>(
     list
 }
 
-/// The result of lookups in a map without keys.
+/// The result of lookups in a map that never had a key.
 fn absent_all<'py>(
     map: &Base,
-    py: Python<'py>,
-    len: usize,
+    keys: &Bound<'py, PyAny>,
     (instead, default): (Option<u64>, &Bound<'py, PyAny>),
 ) -> PyResult<Bound<'py, PyAny>> {
-    match (map.has_numbers(), instead) {
-        (false, _) => list(py, len, |_| Ok(default.clone())),
-        (true, None) if len > 0 => Err(PyKeyError::new_err("the map is empty")),
-        (true, instead) => array_of_values(map, py, &vec![instead.unwrap_or(0); len]),
+    let (py, mut len) = (keys.py(), 0);
+    for key in keys.try_iter()? {
+        let key = key?;
+        if map.has_numbers() && instead.is_none() {
+            return Err(absent_key(&key));
+        }
+        len += 1;
     }
-}
-
-/// The exception of a bulk lookup without a default: it names the first absent key.
-fn missing(keys: &Bound<'_, PyAny>, found: &[Option<u64>]) -> PyErr {
-    let at = found.iter().position(Option::is_none).unwrap_or(0);
-    let key = keys.try_iter().and_then(|mut keys| keys.nth(at).transpose());
-    match key {
-        Ok(Some(key)) => PyKeyError::new_err((key.unbind(),)),
-        _ => PyKeyError::new_err(at),
+    if !map.has_numbers() {
+        return list(py, len, |_| Ok(default.clone()));
     }
+    array_of_values(map, py, &collected((0..len).map(|_| instead.unwrap_or(0)))?)
 }
 
 /// Entries that are to be inserted. Their values own references until they are placed.
@@ -191,8 +243,8 @@ fn unzipped<'py>(pairs: &Bound<'py, PyAny>) -> PyResult<Columns<'py>> {
         if let Ok(pair) = pair.cast_exact::<PyTuple>()
             && pair.len() == 2
         {
-            keys.push(pair.get_item(0)?);
-            values.push(pair.get_item(1)?);
+            push(&mut keys, pair.get_item(0)?)?;
+            push(&mut values, pair.get_item(1)?)?;
             continue;
         }
         let parts = objects(&pair)?;
@@ -201,8 +253,8 @@ fn unzipped<'py>(pairs: &Bound<'py, PyAny>) -> PyResult<Columns<'py>> {
                 format!("an entry is a pair of a key and a value, not {} parts", parts.len());
             PyValueError::new_err(message)
         })?;
-        keys.push(key);
-        values.push(value);
+        push(&mut keys, key)?;
+        push(&mut values, value)?;
     }
     Ok((keys, values))
 }
@@ -210,13 +262,21 @@ fn unzipped<'py>(pairs: &Bound<'py, PyAny>) -> PyResult<Columns<'py>> {
 /// Keys and values of a mapping, in its order.
 fn of_mapping<'py>(mapping: &Bound<'py, PyAny>) -> PyResult<Columns<'py>> {
     if let Ok(dict) = mapping.cast_exact::<PyDict>() {
-        return Ok(dict.iter().unzip());
+        let (mut keys, mut values) = (room(dict.len())?, room(dict.len())?);
+        for (key, value) in dict {
+            push(&mut keys, key)?;
+            push(&mut values, value)?;
+        }
+        return Ok((keys, values));
     }
     if mapping.hasattr("items")? {
         return unzipped(&mapping.call_method0("items")?);
     }
     let keys = objects(&mapping.call_method0("keys")?)?;
-    let values = keys.iter().map(|key| mapping.get_item(key)).collect::<PyResult<_>>()?;
+    let mut values = room(keys.len())?;
+    for key in &keys {
+        values.push(mapping.get_item(key)?);
+    }
     Ok((keys, values))
 }
 
@@ -256,7 +316,7 @@ fn batch<'py>(
         let (kind, keys, shape) = keys_of(map, &keys.listed()?)?;
         (kind, keys, Some(shape))
     };
-    let (words, fresh) = words_of(map, &values)?;
+    let (words, fresh) = words_of(map, values)?;
     if keys.len() != words.len() {
         return Err(PyValueError::new_err(format!(
             "{} keys have {} values: there must be one value for each key",
@@ -284,32 +344,35 @@ enum Source<'a, 'py> {
 }
 
 impl<'py> Source<'_, 'py> {
-    fn listed(&self) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    fn listed(self) -> PyResult<Vec<Bound<'py, PyAny>>> {
         match self {
             Self::Given(iterable) => objects(iterable),
-            Self::Listed(objects) => Ok(objects.clone()),
+            Self::Listed(objects) => Ok(objects),
         }
     }
 }
 
 /// The words of values, and the references that they own if they are objects.
-fn words_of<'py>(map: &Base, values: &Source<'_, 'py>) -> PyResult<(Vec<u64>, Vec<Fresh<'py>>)> {
-    if let Source::Given(values) = values {
-        let words: Option<Vec<u64>> =
+fn words_of<'py>(map: &Base, values: Source<'_, 'py>) -> PyResult<(Vec<u64>, Vec<Fresh<'py>>)> {
+    if let Source::Given(values) = &values {
+        let words =
             match map.values {
                 Values::Objects => None,
-                Values::Ints => buffer::<i64>(values)
-                    .map(|ints| ints.into_iter().map(|int| int as u64).collect()),
-                Values::Floats => buffer::<f64>(values)
-                    .map(|floats| floats.into_iter().map(f64::to_bits).collect()),
+                Values::Ints => buffer::<i64>(values)?
+                    .map(|ints| collected(ints.into_iter().map(|int| int as u64))),
+                Values::Floats => buffer::<f64>(values)?
+                    .map(|floats| collected(floats.into_iter().map(f64::to_bits))),
             };
         if let Some(words) = words {
-            return Ok((words, Vec::new()));
+            return Ok((words?, Vec::new()));
         }
     }
-    let fresh: Vec<Fresh<'_>> =
-        values.listed()?.iter().map(|value| map.values.word(value)).collect::<PyResult<_>>()?;
-    Ok((fresh.iter().map(Fresh::word).collect(), fresh))
+    let values = values.listed()?;
+    let mut fresh = room(values.len())?;
+    for value in &values {
+        fresh.push(map.values.word(value)?);
+    }
+    Ok((collected(fresh.iter().map(Fresh::word))?, fresh))
 }
 
 /// Inserts many entries. Returns their number.
@@ -337,7 +400,7 @@ pub(super) fn insert_many(
     }
     // The references that the words own are the index's for entries that it takes.
     let mark = map.ledger.mark(py);
-    let mut old = Vec::new();
+    let mut old = room(if map.has_numbers() { 0 } else { count }).map_err(none)?;
     let objects = !map.has_numbers();
     let mut write = || {
         if objects {
@@ -361,11 +424,11 @@ pub(super) fn insert_many(
 }
 
 /// The entries between two bounds.
-fn gathered(py: Python<'_>, core: &Core, bounds: Bounds) -> Entries {
+fn gathered(py: Python<'_>, core: &Core, bounds: Bounds) -> PyResult<Entries> {
     let mut entries = Entries::empty(core.store.are_words());
-    core.store.scan(&bounds, false, ATTACHED, &mut entries);
+    core.store.scan(&bounds, false, ATTACHED, &mut entries).map_err(no_memory)?;
     if entries.words.len() < ATTACHED {
-        return entries;
+        return Ok(entries);
     }
     let (mut from, to) = bounds;
     py.detach(|| {
@@ -374,12 +437,14 @@ fn gathered(py: Python<'_>, core: &Core, bounds: Bounds) -> Entries {
             if let Some(last) = entries.keys.last() {
                 from = Edge::Excluded(last);
             }
-            core.store.scan(&(from.clone(), to.clone()), false, UNDER_A_PIN, &mut entries);
+            let bounds = (from.clone(), to.clone());
+            core.store.scan(&bounds, false, UNDER_A_PIN, &mut entries)?;
             if entries.words.len() - before < UNDER_A_PIN {
-                return entries;
+                return Ok(entries);
             }
         }
     })
+    .map_err(no_memory)
 }
 
 static EMPTY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
@@ -406,19 +471,19 @@ fn array_of_keys<'py>(py: Python<'py>, kind: Kind, keys: &Keys) -> PyResult<Boun
     let none = Vec::new();
     let words = if let Keys::Words(words) = keys { words } else { &none };
     if kind == Kind::Float {
-        let floats: Vec<f64> = words.iter().map(|word| word_to_float(*word)).collect();
+        let floats: Vec<f64> = collected(words.iter().map(|word| word_to_float(*word)))?;
         return array(py, &floats, "float64");
     }
-    let ints: Vec<i64> = words.iter().map(|word| word_to_int(*word)).collect();
+    let ints: Vec<i64> = collected(words.iter().map(|word| word_to_int(*word)))?;
     array(py, &ints, "int64")
 }
 
 fn array_of_values<'py>(map: &Base, py: Python<'py>, words: &[u64]) -> PyResult<Bound<'py, PyAny>> {
     if map.values == Values::Floats {
-        let floats: Vec<f64> = words.iter().map(|word| f64::from_bits(*word)).collect();
+        let floats: Vec<f64> = collected(words.iter().map(|word| f64::from_bits(*word)))?;
         return array(py, &floats, "float64");
     }
-    let ints: Vec<i64> = words.iter().map(|word| *word as i64).collect();
+    let ints: Vec<i64> = collected(words.iter().map(|word| *word as i64))?;
     array(py, &ints, "int64")
 }
 
@@ -442,11 +507,11 @@ fn number_values(map: &Base) -> PyResult<()> {
 }
 
 /// The entries between two bounds, and the type of their keys.
-fn within(map: &Base, py: Python<'_>, bounds: Option<Bounds>) -> (Kind, Entries) {
-    match (map.core(), bounds) {
-        (Some(core), Some(bounds)) => (core.kind, gathered(py, core, bounds)),
+fn within(map: &Base, py: Python<'_>, bounds: Option<Bounds>) -> PyResult<(Kind, Entries)> {
+    Ok(match (map.core(), bounds) {
+        (Some(core), Some(bounds)) => (core.kind, gathered(py, core, bounds)?),
         _ => (Kind::Int, Entries::empty(true)),
-    }
+    })
 }
 
 /// The keys between two bounds.
@@ -456,7 +521,7 @@ pub(super) fn keys_array<'py>(
     bounds: Option<Bounds>,
 ) -> PyResult<Bound<'py, PyAny>> {
     map.core().map_or(Ok(()), number_keys)?;
-    let (kind, entries) = within(map, py, bounds);
+    let (kind, entries) = within(map, py, bounds)?;
     array_of_keys(py, kind, &entries.keys)
 }
 
@@ -467,7 +532,7 @@ pub(super) fn values_array<'py>(
     bounds: Option<Bounds>,
 ) -> PyResult<Bound<'py, PyAny>> {
     number_values(map)?;
-    array_of_values(map, py, &within(map, py, bounds).1.words)
+    array_of_values(map, py, &within(map, py, bounds)?.1.words)
 }
 
 /// The keys between two bounds, and their values.
@@ -478,6 +543,6 @@ pub(super) fn arrays<'py>(
 ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
     map.core().map_or(Ok(()), number_keys)?;
     number_values(map)?;
-    let (kind, entries) = within(map, py, bounds);
+    let (kind, entries) = within(map, py, bounds)?;
     Ok((array_of_keys(py, kind, &entries.keys)?, array_of_values(map, py, &entries.words)?))
 }

@@ -5,6 +5,7 @@ use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use silvics::AllocError;
 use silvics::dynamic::StructureError;
+use std::collections::TryReserveError;
 
 create_exception!(
     silvics,
@@ -26,6 +27,12 @@ pub(super) fn refused(error: AllocError) -> PyErr {
         AllocError::KeyLength { .. } => PyValueError::new_err(error.to_string()),
         _ => PyMemoryError::new_err(error.to_string()),
     }
+}
+
+/// The exception of an allocation that failed outside the index.
+#[cold]
+pub(super) fn no_memory(error: TryReserveError) -> PyErr {
+    PyMemoryError::new_err(error.to_string())
 }
 
 /// The exception of a structure that a map cannot have.

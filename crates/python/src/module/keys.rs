@@ -1,5 +1,6 @@
 //! Python's objects as keys, and back.
 
+use super::error::no_memory;
 use super::owned::locked;
 use crate::key::{
     Part, float_to_word, int_to_word, read_parts, word_to_float, word_to_int, write_parts,
@@ -330,7 +331,7 @@ pub(super) fn read_all(
     let scratch = Mutex::new(shape.map_or_else(Shape::default, |shape| locked(shape).clone()));
     let mut keys = Keys::empty(are_words(kind));
     for object in objects {
-        keys.push(read(kind, &scratch, object, Use::Insert)?.key());
+        keys.push(read(kind, &scratch, object, Use::Insert)?.key()).map_err(no_memory)?;
     }
     let scratch = locked(&scratch).clone();
     Ok((keys, scratch))

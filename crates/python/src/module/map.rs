@@ -70,15 +70,20 @@ impl Base {
     pub(super) fn empty(&self, py: Python<'_>) -> PyResult<()> {
         let Some(core) = self.core() else { return Ok(()) };
         let (mut entries, mut words) = (Entries::empty(core.store.are_words()), Vec::new());
-        let (mut from, mut refused) = (Edge::Unbounded, None);
+        let (mut from, mut failed) = (Edge::Unbounded, None);
         loop {
             entries.clear();
-            core.store.scan(&(from, Edge::Unbounded), false, 512, &mut entries);
+            if let Err(error) = core.store.scan(&(from, Edge::Unbounded), false, 512, &mut entries)
+                && entries.words.is_empty()
+            {
+                failed = Some(error::no_memory(error));
+                break;
+            }
             let Some(last) = entries.keys.last() else { break };
             for at in 0..entries.keys.len() {
                 match core.store.remove(entries.keys.get(at)) {
                     Ok(word) => words.extend(word),
-                    Err(error) => refused = Some(error),
+                    Err(error) => failed = Some(error::refused(error)),
                 }
             }
             from = Edge::Excluded(last);
@@ -87,7 +92,7 @@ impl Base {
             // SAFETY: O1: the store returned the word to this call as removed.
             unsafe { self.release(py, word) };
         }
-        refused.map_or(Ok(()), |error| Err(error::refused(error)))
+        failed.map_or(Ok(()), Err)
     }
 }
 
@@ -100,7 +105,9 @@ impl Drop for Base {
             let (mut entries, mut from) = (Entries::empty(core.store.are_words()), Edge::Unbounded);
             loop {
                 entries.clear();
-                core.store.scan(&(from, Edge::Unbounded), false, 512, &mut entries);
+                // Values that a failed scan has not returned come next. If it has returned none,
+                // they leak.
+                _ = core.store.scan(&(from, Edge::Unbounded), false, 512, &mut entries);
                 let Some(last) = entries.keys.last() else { return };
                 for word in &entries.words {
                     // SAFETY: O1: the word owns its reference. Each word comes once, because

@@ -3,7 +3,7 @@
 //! An iterator of the package is an `itertools.chain` over a [`Chunks`], each of whose elements is
 //! a list of some keys, values or pairs. So the interpreter gets most elements from a list, in C.
 
-use super::error::no_ranks;
+use super::error::{no_memory, no_ranks};
 use super::keys::{self, Use};
 use super::map::Base;
 use super::owned::{locked, object_of};
@@ -12,11 +12,11 @@ use crate::key::{behind, behind_tuples};
 use crate::shape::Kind;
 use crate::store::{Bounds, Entries, Key, OwnedKey, Store};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
-use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyList, PyTuple};
+use std::alloc::{Layout, handle_alloc_error};
 use std::ops::Bound as Edge;
 use std::ptr::NonNull;
 use std::sync::Mutex;
@@ -76,28 +76,28 @@ struct Next {
 
 impl Chunks {
     /// Reads the next entries. The caller holds the GIL until it has references to their values.
-    fn read(&self) -> Option<Next> {
-        let core = self.map.get().core()?;
+    fn read(&self) -> PyResult<Option<Next>> {
+        let Some(core) = self.map.get().core() else { return Ok(None) };
         let mut place = locked(&self.place);
         let most = place.next.min(place.left);
         if most == 0 {
-            return None;
+            return Ok(None);
         }
         let empty = || Entries::empty(core.store.are_words());
         let mut entries = place.entries.take().unwrap_or_else(empty);
         entries.clear();
-        core.store.scan(&place.bounds, self.reverse, most, &mut entries);
+        core.store.scan(&place.bounds, self.reverse, most, &mut entries).map_err(no_memory)?;
         let read = entries.words.len();
         // A list that is not full is the last one.
         place.left = if read < most { 0 } else { place.left - read };
         place.next = (place.next * GROWTH).min(MOST);
-        let last = Edge::Excluded(entries.keys.last()?);
+        let Some(last) = entries.keys.last().map(Edge::Excluded) else { return Ok(None) };
         if self.reverse {
             place.bounds.1 = last;
         } else {
             place.bounds.0 = last;
         }
-        Some(Next { kind: core.kind, entries })
+        Ok(Some(Next { kind: core.kind, entries }))
     }
 }
 
@@ -108,7 +108,7 @@ impl Chunks {
     }
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let Some(Next { kind, entries }) = self.read() else { return Ok(None) };
+        let Some(Next { kind, entries }) = self.read()? else { return Ok(None) };
         let map = self.map.get();
         let values = self.parts != Parts::Keys;
         // References to all values come before any object is made, which can run the collector, and
@@ -149,21 +149,19 @@ fn no_value() -> PyErr {
     PyRuntimeError::new_err("the map returned an entry without a value")
 }
 
-/// A list of the given number of elements.
+/// A list of the given number of elements. It exists when all elements do: code that runs while
+/// elements are made, such as a callback of the collector, must not see a list with empty places.
 pub(super) fn list<'py>(
     py: Python<'py>,
     len: usize,
     mut element: impl FnMut(usize) -> PyResult<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    // SAFETY: the call returns a new list or raises.
-    let list =
-        unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyList_New(len as ffi::Py_ssize_t)) }?;
+    let mut elements = Vec::new();
+    elements.try_reserve_exact(len).map_err(no_memory)?;
     for at in 0..len {
-        let element = element(at)?.into_ptr();
-        // SAFETY: the list has this place, which is empty. The call takes the reference.
-        unsafe { ffi::PyList_SetItem(list.as_ptr(), at as ffi::Py_ssize_t, element) };
+        elements.push(element(at)?);
     }
-    Ok(list)
+    Ok(PyList::new(py, elements)?.into_any())
 }
 
 /// Visits the objects of all words, for the collector.
@@ -171,7 +169,10 @@ pub(super) fn visit(store: &Store, visit: &PyVisit<'_>) -> Result<(), PyTraverse
     let (mut entries, mut from) = (Entries::empty(store.are_words()), Edge::Unbounded);
     loop {
         entries.clear();
-        store.scan(&(from, Edge::Unbounded), false, MOST, &mut entries);
+        if store.scan(&(from, Edge::Unbounded), false, MOST, &mut entries).is_err() {
+            // The collector must meet the same references each time (O7), so none may be left out.
+            handle_alloc_error(Layout::new::<u64>());
+        }
         let Some(last) = entries.keys.last() else { return Ok(()) };
         for word in &entries.words {
             let Some(object) = NonNull::new(object_of(*word)) else { continue };
