@@ -1,28 +1,40 @@
 """A leaderboard: ranks, pages, a prefix, arrays, and a limit on memory."""
 
 import random
+from concurrent.futures import ThreadPoolExecutor
 
 from silvics import ABSENT, LimitError, Map
 
-random.seed(1)
-
-# The best score comes first, so a key begins with the negative score. Each position of a tuple has
-# one type in all keys.
-board = Map(keys=tuple)
 scores = Map(keys=str, values=int)
 
 
 def report(player, points):
-    """Add points to a player's score."""
-    old = scores.get(player, 0)
-    while not scores.compare_exchange(player, scores.get(player, ABSENT), old + points):
-        old = scores.get(player, 0)  # another thread was faster
-    board.pop((-old, player), None)
-    board[-(old + points), player] = None
+    """Add points to a player's score. Threads lose no points."""
+    while True:
+        old = scores.get(player, ABSENT)
+        new = points if old is ABSENT else old + points
+        if scores.compare_exchange(player, old, new):
+            return  # else another thread was faster
 
 
-for _ in range(2000):
-    report(f"player {random.randrange(300):03}", random.randrange(100))
+def play(seed):
+    """Report points of random players, and return their sum."""
+    rng, total = random.Random(seed), 0
+    for _ in range(500):
+        points = rng.randrange(100)
+        report(f"player {rng.randrange(300):03}", points)
+        total += points
+    return total
+
+
+with ThreadPoolExecutor(4) as threads:
+    total = sum(threads.map(play, range(4)))
+assert sum(scores.values()) == total
+
+# The best score comes first, so a key begins with the negative score. Each position of a tuple has
+# one type in all keys.
+board = Map(keys=tuple)
+board.update(((-score, player), None) for player, score in scores.items())
 
 print("the best three:")
 for score, player in board.islice(0, 3):

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import pathlib
 import random
 import sys
 import threading
@@ -151,6 +152,26 @@ def test_compare_exchange_counts():
 
     run(*(adder(at) for at in range(4)))
     assert m["n"] == sum(done) > 0
+
+
+def test_the_example_loses_no_points():
+    """Four threads run the function of examples/leaderboard.py for one player."""
+    page = pathlib.Path(__file__).parents[1] / "examples" / "leaderboard.py"
+    source = page.read_text()
+    example = {"ABSENT": ABSENT, "scores": Map(keys=str, values=int)}
+    exec(source[source.index("def report") : source.index("def play")], example)
+    counts = [0, 0, 0, 0]
+
+    def reporter(at):
+        def report(_):
+            for _ in range(100):
+                example["report"]("player", 1)
+            counts[at] += 100
+
+        return report
+
+    run(*map(reporter, range(4)))
+    assert example["scores"]["player"] == sum(counts)
 
 
 def test_first_key_in_two_threads():
