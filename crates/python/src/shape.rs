@@ -98,8 +98,17 @@ impl Shape {
         Ok(())
     }
 
-    /// Fits the elements of a key that is to be inserted, and gives the positions that are new the
-    /// types of these elements. A mismatch changes nothing.
+    /// Whether all positions of these elements have types.
+    pub fn knows(&self, parts: &[Part<'_>]) -> bool {
+        let known = |((_, shape), part): (&(Kind, Self), &Part<'_>)| match part {
+            Part::Tuple(parts) => shape.knows(parts),
+            _ => true,
+        };
+        parts.len() <= self.0.len() && self.0.iter().zip(parts).all(known)
+    }
+
+    /// Fits the elements of an inserted key, and gives the positions that are new the types of
+    /// these elements. A mismatch changes nothing.
     pub fn admit(&mut self, parts: &mut [Part<'_>]) -> Result<(), Mismatch> {
         self.fit(parts)?;
         self.learn(parts);
@@ -113,7 +122,8 @@ impl Shape {
         Ok(())
     }
 
-    fn agrees(&self, other: &Self) -> Result<(), Mismatch> {
+    /// Whether another shape has the same types at the positions that both know.
+    pub fn agrees(&self, other: &Self) -> Result<(), Mismatch> {
         for (at, (one, two)) in self.0.iter().zip(&other.0).enumerate() {
             if one.0 != two.0 {
                 return Err(Mismatch { path: vec![at], wanted: one.0, found: two.0 });
@@ -169,6 +179,9 @@ mod tests {
         let message = "position 1.1 of the keys of this map is of type int, not str";
         assert_eq!(mismatch.to_string(), message);
         assert!(shape.fit(&mut [Part::Int(1)]).is_err());
+        assert!(shape.knows(&[text("c")]) && shape.knows(&longer));
+        assert!(!shape.knows(&[text("c"), Part::Tuple(vec![Part::Int(1); 3])]));
+        assert!(!shape.knows(&[const { Part::Int(1) }; 4]));
         assert!(shape.fit(&mut []).is_ok());
     }
 

@@ -6,6 +6,7 @@
 use silvics::AllocError;
 use silvics::dynamic::{AnyMap, Structure, StructureError};
 use silvics::map::{CompareExchangeError, Cursor, Entry, TryInsertError, View};
+use silvics::structures::STRUCTURES;
 use silvics::{AsKey, Options};
 use std::collections::TryReserveError;
 use std::ops::{Bound, Range};
@@ -246,6 +247,15 @@ fn block_bound(bound: &Bound<OwnedKey>) -> Bound<&[u8]> {
     })
 }
 
+/// The greatest length of a byte string that is a key of a structure. Without a name, the structure
+/// is the default one.
+pub fn longest_key(structure: Option<&str>) -> usize {
+    let name =
+        structure.map_or(Ok("blocks"), |name| Structure::<[u8]>::named(name).map(|s| s.name()));
+    let facts = name.ok().and_then(|name| STRUCTURES.iter().find(|facts| facts.name == name));
+    facts.and_then(|facts| facts.max_key_bytes).unwrap_or(usize::MAX)
+}
+
 impl Store {
     /// An empty map with keys that are words or blocks. Without a name, its structure is the
     /// default one that counts its keys.
@@ -430,7 +440,7 @@ impl Store {
 
     /// Looks up keys, and calls `each` with the word of each one, in their order.
     pub fn get_many(&self, keys: &Keys, mut each: impl FnMut(Option<u64>)) {
-        for group in groups(keys.len()) {
+        for group in groups(0..keys.len()) {
             self.get_group(keys, group, &mut each);
         }
     }
@@ -447,15 +457,27 @@ impl Store {
         }
     }
 
-    /// Gives each key its word, in order, and passes each former word to `old`. Returns the number
-    /// of entries before the first one that was refused, and the reason.
+    /// Fails if a key is longer than `longest` bytes.
+    pub fn check_lengths(keys: &Keys, longest: usize) -> Result<(), AllocError> {
+        for at in 0..keys.len() {
+            let bytes = keys.block(at).len();
+            if bytes > longest {
+                return Err(AllocError::KeyLength { bytes, limit: longest });
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives each key from a position on its word, in order, and passes each former word to `old`.
+    /// Returns the position of the first entry that was refused, and the reason.
     pub fn insert_many(
         &self,
         keys: &Keys,
         words: &[u64],
+        from: usize,
         mut old: impl FnMut(u64),
     ) -> Result<(), (usize, AllocError)> {
-        for group in groups(words.len()) {
+        for group in groups(from..words.len()) {
             // The lookups bring the nodes of the whole group into the cache.
             self.get_group(keys, group.clone(), |_| ());
             for at in group {
@@ -468,18 +490,23 @@ impl Store {
         Ok(())
     }
 
-    /// Inserts entries as [`Store::insert_many`] does, for words that nobody owns.
-    pub fn extend(&self, keys: &Keys, words: &[u64]) -> Result<(), (usize, AllocError)> {
+    /// Inserts entries as [`Store::insert_many`] does, for words without references (numbers).
+    pub fn extend(
+        &self,
+        keys: &Keys,
+        words: &[u64],
+        from: usize,
+    ) -> Result<(), (usize, AllocError)> {
         let outcome = match (self, keys) {
             (Self::Words(map), Keys::Words(keys)) => {
-                let entries = keys.iter().copied().zip(words.iter().copied());
-                map.try_extend(entries).map_err(|error| (error.done, error.error))
+                let entries = keys.iter().copied().zip(words.iter().copied()).skip(from);
+                map.try_extend(entries).map_err(|error| (from + error.done, error.error))
             }
             (Self::Blocks(map), Keys::Blocks { bytes, ends }) => {
                 let starts = std::iter::once(&0).chain(ends);
                 let blocks = starts.zip(ends).map(|(start, end)| &bytes[*start..*end]);
-                let entries = blocks.zip(words.iter().copied());
-                map.try_extend(entries).map_err(|error| (error.done, error.error))
+                let entries = blocks.zip(words.iter().copied()).skip(from);
+                map.try_extend(entries).map_err(|error| (from + error.done, error.error))
             }
             _ => return Ok(()),
         };
@@ -568,8 +595,9 @@ where
 }
 
 /// The positions of some keys, [`GROUP`] by [`GROUP`].
-fn groups(len: usize) -> impl Iterator<Item = Range<usize>> {
-    (0..len).step_by(GROUP).map(move |start| start..len.min(start + GROUP))
+fn groups(all: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let end = all.end;
+    all.step_by(GROUP).map(move |start| start..end.min(start + GROUP))
 }
 
 /// Looks up at most [`GROUP`] keys.

@@ -89,7 +89,7 @@ fn many_keys_at_once() {
         let words: Vec<u64> = (0..1000).collect();
         store.extend(&keys, &words).unwrap();
         let mut old = Vec::new();
-        store.insert_many(&keys, &words, |word| old.push(word)).unwrap();
+        store.insert_many(&keys, &words, 0, |word| old.push(word)).unwrap();
         assert_eq!(old, words);
         keys.push(key(&store, 5000).borrow()).unwrap();
         let mut found = Vec::new();

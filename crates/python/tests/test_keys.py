@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import pytest
 
-from silvics import Map
+from silvics import ABSENT, LimitError, Map
 
 
 # Structures that take strings and tuples.
@@ -241,9 +241,61 @@ def test_long_keys():
     longer = "x" * (1 << 19) + "x"
     with pytest.raises(ValueError, match="bytes"):
         m[longer] = 1
-    with pytest.raises(ValueError) as raised:
-        m.insert_many(["a", longer, "b"], [1, 2, 3])
-    assert raised.value.inserted == 1 and list(m) == ["a", key] and longer not in m
+    for structure in (None, "art", "blocks"):
+        m = Map({key: 1}, structure=structure)
+        with pytest.raises(ValueError, match="bytes") as raised:
+            m.insert_many(["a", longer, "b"], [1, 2, 3])
+        assert raised.value.inserted == 0 and list(m) == [key] and longer not in m
+    long = Map(structure="skiplist")
+    assert long.insert_many(["a", longer], [1, 2]) == 2 and long[longer] == 2
+
+
+def test_calls_that_insert_nothing_decide_no_types():
+    longer = "x" * (1 << 19) + "x"
+    m = Map()
+    for call in (
+        lambda: m.__setitem__(longer, 1),
+        lambda: m.setdefault(longer, 1),
+        lambda: m.insert_many([longer], [1]),
+        lambda: m.compare_exchange(longer, ABSENT, 1),
+    ):
+        with pytest.raises(ValueError):
+            call()
+    assert not m.compare_exchange("a", 1, 2) and m.compare_exchange("a", ABSENT, ABSENT)
+    assert m.key_type is None
+    m[1] = 1
+    assert m.key_type is int
+    small = Map(memory_limit=1)
+    for call in (lambda: small.__setitem__(1, 1), lambda: small.update({1: 1})):
+        with pytest.raises(LimitError):
+            call()
+    assert small.key_type is None
+
+    m = Map({("a",): 1})
+    for call in (
+        lambda: m.__setitem__(("a", longer), 1),
+        lambda: m.insert_many([("a", longer)], [1]),
+    ):
+        with pytest.raises(ValueError):
+            call()
+    assert not m.compare_exchange(("a", "b"), 1, 2) and m.compare_exchange(("a", "b"), ABSENT, ABSENT)
+    m[("a", 5)] = 1
+    assert m.compare_exchange(("a", 5, 1.5), ABSENT, 1)
+    with pytest.raises(TypeError, match="position 2"):
+        m[("a", 5, "x")] = 1
+
+
+def test_a_key_that_inserts_another_one_while_it_is_read():
+    m = Map()
+
+    class Meddles:
+        def __index__(self):
+            m["a"] = 1
+            return 5
+
+    with pytest.raises(TypeError, match="of type str"):
+        m[Meddles()] = 1
+    assert list(m) == ["a"]
 
 
 def test_a_structure_for_numbers_only():

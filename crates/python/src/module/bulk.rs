@@ -12,7 +12,7 @@ use super::single::absent_key;
 use super::values::{Fresh, Values};
 use crate::key::{float_to_word, int_to_word, word_to_float, word_to_int};
 use crate::shape::{Kind, Shape};
-use crate::store::{Bounds, Entries, Keys};
+use crate::store::{Bounds, Entries, Keys, Store};
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -375,6 +375,20 @@ fn words_of<'py>(map: &Base, values: Source<'_, 'py>) -> PyResult<(Vec<u64>, Vec
     Ok((collected(fresh.iter().map(Fresh::word))?, fresh))
 }
 
+/// Refuses keys that a core does not take. Other threads may have changed the map since the keys
+/// were read.
+fn fits(core: &Core, batch: &Batch<'_>) -> PyResult<()> {
+    if core.kind != batch.kind {
+        let message = "another thread gave the map keys of another type during the call";
+        return Err(PyRuntimeError::new_err(message));
+    }
+    Store::check_lengths(&batch.keys, core.longest).map_err(refused)?;
+    if let Some(shape) = &batch.shape {
+        locked(&core.shape).agrees(shape).map_err(Unfit::Position)?;
+    }
+    Ok(())
+}
+
 /// Inserts many entries. Returns their number.
 pub(super) fn insert_many(
     map: &Base,
@@ -388,25 +402,26 @@ pub(super) fn insert_many(
     if count == 0 {
         return Ok(0);
     }
-    let core = map.core_for(batch.kind).map_err(none)?;
-    if core.kind != batch.kind {
-        let message = "another thread gave the map keys of another type during the call";
-        return Err(none(PyRuntimeError::new_err(message)));
-    }
+    let draft = map.draft(batch.kind).map_err(none)?;
+    fits(&draft, &batch).map_err(none)?;
     let Batch { keys, words, fresh, shape, .. } = batch;
-    if let Some(shape) = shape {
-        let merged = locked(&core.shape).merge(&shape);
-        merged.map_err(|mismatch| none(Unfit::Position(mismatch).into()))?;
-    }
+    let objects = !map.has_numbers();
+    let mut old = room(if objects { count } else { 0 }).map_err(none)?;
     // The references that the words own are the index's for entries that it takes.
     let mark = map.ledger.mark(py);
-    let mut old = room(if map.has_numbers() { 0 } else { count }).map_err(none)?;
-    let objects = !map.has_numbers();
+    // If the first entry is refused, nothing decides the types of the keys.
+    let first = draft.store.upsert(keys.get(0), words[0]).map_err(|error| none(refused(error)))?;
+    old.extend(first.filter(|_| objects));
+    let core = draft.published(map);
+    if let Some(shape) = shape {
+        let merged = locked(&core.shape).merge(&shape);
+        debug_assert!(merged.is_ok(), "the shapes agreed, and the GIL has been held since then");
+    }
     let mut write = || {
         if objects {
-            core.store.insert_many(&keys, &words, |word| old.push(word))
+            core.store.insert_many(&keys, &words, 1, |word| old.push(word))
         } else {
-            core.store.extend(&keys, &words)
+            core.store.extend(&keys, &words, 1)
         }
     };
     let outcome = if count > ATTACHED { py.detach(write) } else { write() };

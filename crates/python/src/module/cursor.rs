@@ -1,6 +1,6 @@
 //! Cursors.
 
-use super::keys::{self, Use};
+use super::keys;
 use super::map::Base;
 use super::owned::locked;
 use crate::shape::Kind;
@@ -62,7 +62,7 @@ impl Cursor {
             keys::kind_of(key)?;
             return Ok(false);
         };
-        let made = core.read(key, Use::Look)?;
+        let made = core.read(key)?;
         Ok(self.moved(|walking| match (walking, made.key()) {
             (Walking::Words(walk), Key::Word(key)) if reverse => walk.seek_for_prev(key),
             (Walking::Words(walk), Key::Word(key)) => walk.seek(key),

@@ -24,6 +24,8 @@ const LEVELS: usize = 64;
 pub(super) enum Made<'a> {
     Word(u64),
     Block(Cow<'a, [u8]>),
+    /// The key of a tuple with elements at positions that have no types yet, so it is absent.
+    New(Vec<u8>),
 }
 
 impl Made<'_> {
@@ -32,6 +34,7 @@ impl Made<'_> {
         match self {
             Self::Word(word) => Key::Word(*word),
             Self::Block(block) => Key::Block(block),
+            Self::New(block) => Key::Block(block),
         }
     }
 
@@ -39,6 +42,7 @@ impl Made<'_> {
         match self {
             Self::Word(word) => OwnedKey::Word(word),
             Self::Block(block) => OwnedKey::Block(block.into_owned()),
+            Self::New(block) => OwnedKey::Block(block),
         }
     }
 }
@@ -283,22 +287,12 @@ fn parts<'a>(object: Borrowed<'a, '_, PyAny>, levels: usize) -> Result<Vec<Part<
     Ok(parts)
 }
 
-/// The use of a key.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Use {
-    /// The key is looked up, or bounds a range.
-    Look,
-    /// The key is inserted: its elements give new positions their types.
-    Insert,
-}
-
-/// Reads a key of a map whose keys have a type.
+/// Reads a key of a map whose keys have a type. [`learn`] follows if the key is inserted.
 #[inline]
 pub(super) fn read<'a>(
     kind: Kind,
     shape: &Mutex<Shape>,
     object: &'a Bound<'_, PyAny>,
-    purpose: Use,
 ) -> Result<Made<'a>, Unfit> {
     match kind {
         Kind::Int => Ok(Made::Word(int_to_word(int(object)?))),
@@ -308,21 +302,27 @@ pub(super) fn read<'a>(
         Kind::Bytes => Ok(Made::Block(Cow::Borrowed(bytes(object.as_borrowed())?))),
         Kind::Tuple => {
             let mut parts = parts(object.as_borrowed(), LEVELS)?;
-            let mut shape = locked(shape);
-            let fits = match purpose {
-                Use::Look => shape.fit(&mut parts),
-                Use::Insert => shape.admit(&mut parts),
-            };
+            let shape = locked(shape);
+            shape.fit(&mut parts).map_err(Unfit::Position)?;
+            let known = shape.knows(&parts);
             drop(shape);
-            fits.map_err(Unfit::Position)?;
             let mut block = Vec::with_capacity(32);
             write_parts(&parts, &mut block);
-            Ok(Made::Block(Cow::Owned(block)))
+            Ok(if known { Made::Block(Cow::Owned(block)) } else { Made::New(block) })
         }
     }
 }
 
-/// Reads keys that are to be inserted. A shape learns from all of them or from none.
+/// Gives the positions that an inserted key is the first one to have the types of its elements. No
+/// Python code has run since the key was read.
+#[inline]
+pub(super) fn learn(shape: &Mutex<Shape>, made: &Made<'_>) {
+    let Made::New(block) = made else { return };
+    let admitted = read_parts(block).map(|mut parts| locked(shape).admit(&mut parts));
+    debug_assert!(matches!(admitted, Some(Ok(()))), "the key fitted when it was read");
+}
+
+/// Reads keys that are to be inserted. Returns the shape that the map has after that.
 pub(super) fn read_all(
     kind: Kind,
     shape: Option<&Mutex<Shape>>,
@@ -331,7 +331,9 @@ pub(super) fn read_all(
     let scratch = Mutex::new(shape.map_or_else(Shape::default, |shape| locked(shape).clone()));
     let mut keys = Keys::empty(are_words(kind));
     for object in objects {
-        keys.push(read(kind, &scratch, object, Use::Insert)?.key()).map_err(no_memory)?;
+        let made = read(kind, &scratch, object)?;
+        keys.push(made.key()).map_err(no_memory)?;
+        learn(&scratch, &made);
     }
     let scratch = locked(&scratch).clone();
     Ok((keys, scratch))

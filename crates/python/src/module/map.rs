@@ -1,12 +1,12 @@
 //! The class `Base`: a sorted map.
 
 use super::cursor::Cursor;
-use super::keys::{self, Made, Unfit, Use};
+use super::keys::{self, Made, Unfit};
 use super::owned::{self, Ledger};
 use super::values::Values;
 use super::{bulk, error, ranges, single};
 use crate::shape::{Kind, Shape};
-use crate::store::{Entries, Store};
+use crate::store::{Entries, Store, longest_key};
 use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -18,25 +18,23 @@ use std::sync::{Mutex, OnceLock};
 pub(super) struct Core {
     pub(super) kind: Kind,
     pub(super) store: Store,
+    /// The greatest length of a key in bytes.
+    pub(super) longest: usize,
     /// Locked only by code that calls no Python (O5).
     pub(super) shape: Mutex<Shape>,
 }
 
 impl Core {
     #[inline]
-    pub(super) fn read<'a>(
-        &self,
-        object: &'a Bound<'_, PyAny>,
-        of: Use,
-    ) -> Result<Made<'a>, Unfit> {
-        keys::read(self.kind, &self.shape, object, of)
+    pub(super) fn read<'a>(&self, object: &'a Bound<'_, PyAny>) -> Result<Made<'a>, Unfit> {
+        keys::read(self.kind, &self.shape, object)
     }
 }
 
 /// A sorted map. The class `Map` of the package has the rest of its methods.
 #[pyclass(frozen, subclass, module = "silvics._silvics")]
 pub(super) struct Base {
-    core: OnceLock<Core>,
+    pub(super) core: OnceLock<Core>,
     pub(super) values: Values,
     structure: Option<String>,
     pages: String,
@@ -51,14 +49,12 @@ impl Base {
         self.core.get()
     }
 
-    /// Makes the map one with keys of a type, unless it has a type.
-    pub(super) fn core_for(&self, kind: Kind) -> PyResult<&Core> {
-        if let Some(core) = self.core.get() {
-            return Ok(core);
-        }
-        let store = Store::new(keys::are_words(kind), self.structure.as_deref(), &self.options);
+    /// The part that the map will have if its first key is of a type.
+    pub(super) fn new_core(&self, kind: Kind) -> PyResult<Core> {
+        let structure = self.structure.as_deref();
+        let store = Store::new(keys::are_words(kind), structure, &self.options);
         let store = store.map_err(error::no_structure)?;
-        Ok(self.core.get_or_init(|| Core { kind, store, shape: Mutex::default() }))
+        Ok(Core { kind, store, longest: longest_key(structure), shape: Mutex::default() })
     }
 
     /// Whether the map counts its keys, as far as its structure is known.
@@ -156,7 +152,7 @@ impl Base {
     ) -> PyResult<Self> {
         _ = items; // `__init__` of the derived class inserts them.
         let options = Options { memory_limit, pages: self::pages(pages)?, ..Options::default() };
-        let map = Self {
+        let mut map = Self {
             core: OnceLock::new(),
             values: Values::named(values)?,
             structure,
@@ -165,7 +161,7 @@ impl Base {
             ledger: Ledger::default(),
         };
         match keys {
-            Some(keys) => _ = map.core_for(keys::kind_named(keys)?)?,
+            Some(keys) => map.core = OnceLock::from(map.new_core(keys::kind_named(keys)?)?),
             // The name is checked now, and not at the first key.
             None if map.structure.is_some() => {
                 let made = |words| Store::new(words, map.structure.as_deref(), &map.options);
@@ -535,7 +531,7 @@ pub(super) fn looked_for<'a>(
     core: &Core,
     object: &'a Bound<'_, PyAny>,
 ) -> PyResult<Option<Made<'a>>> {
-    match core.read(object, Use::Look) {
+    match core.read(object) {
         Ok(made) => Ok(Some(made)),
         Err(unfit) => unfit.absent().map(|()| None),
     }

@@ -4,7 +4,7 @@
 //! a list of some keys, values or pairs. So the interpreter gets most elements from a list, in C.
 
 use super::error::{no_memory, no_ranks};
-use super::keys::{self, Use};
+use super::keys;
 use super::map::Base;
 use super::owned::{locked, object_of};
 use super::values::Values;
@@ -276,7 +276,7 @@ impl Base {
         };
         let edge = |key: Option<&Bound<'_, PyAny>>, inclusive: bool| {
             let Some(key) = key else { return Ok(Edge::Unbounded) };
-            let key = core.read(key, Use::Look)?.into_owned();
+            let key = core.read(key)?.into_owned();
             Ok::<_, PyErr>(if inclusive { Edge::Included(key) } else { Edge::Excluded(key) })
         };
         Ok(Some((edge(minimum, inclusive.0)?, edge(maximum, inclusive.1)?)))
@@ -285,7 +285,7 @@ impl Base {
     /// The bounds of the keys that begin with a prefix.
     pub(super) fn prefixed(&self, prefix: &Bound<'_, PyAny>) -> PyResult<Option<Bounds>> {
         let Some(core) = self.core() else { return Ok(None) };
-        let made = core.read(prefix, Use::Look)?;
+        let made = core.read(prefix)?;
         let end = match made.key() {
             Key::Word(_) => {
                 let message = "keys that are numbers have no prefixes: use `irange`";

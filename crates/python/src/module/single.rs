@@ -1,14 +1,17 @@
 //! The operations on one key, and on the entry at an index.
 
 use super::error::{no_ranks, refused};
-use super::keys::{self, Use};
+use super::keys::{self, Made};
 use super::map::{Base, Core, looked_for, no_entry};
 use super::values::Fresh;
+use crate::shape::Kind;
 use crate::store::{Key, OwnedKey};
 use pyo3::exceptions::{PyIndexError, PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
+use std::ops::Deref;
+use std::sync::Mutex;
 
 static ABSENT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
@@ -41,6 +44,43 @@ pub(super) fn absent_key(key: &Bound<'_, PyAny>) -> PyErr {
     PyKeyError::new_err((key.clone().unbind(),))
 }
 
+/// The core of a map, or one that becomes its core when something is inserted. So a call that
+/// inserts nothing does not decide the type of the keys.
+pub(super) enum Draft<'m> {
+    Present(&'m Core),
+    New(Box<Core>),
+}
+
+impl Deref for Draft<'_> {
+    type Target = Core;
+
+    #[inline]
+    fn deref(&self) -> &Core {
+        match self {
+            Self::Present(core) => core,
+            Self::New(core) => core,
+        }
+    }
+}
+
+impl<'m> Draft<'m> {
+    /// Makes this the core of the map, and gives the new positions of an inserted key their types.
+    #[inline]
+    fn keep(self, map: &'m Base, made: &Made<'_>) {
+        keys::learn(&self.shape, made);
+        self.published(map);
+    }
+
+    /// Makes this the core of the map. The GIL has been held since the map had none.
+    #[inline]
+    pub(super) fn published(self, map: &'m Base) -> &'m Core {
+        match self {
+            Self::Present(core) => core,
+            Self::New(core) => map.core.get_or_init(|| *core),
+        }
+    }
+}
+
 impl Base {
     /// Looks up a key.
     #[inline]
@@ -61,24 +101,43 @@ impl Base {
         Ok(made.is_some_and(|made| core.store.get(made.key()).is_some()))
     }
 
-    /// The part of the map for a key that is to be inserted.
+    /// The core; a new one for keys of a type if the map has none. No Python code runs before it is
+    /// [kept](Draft::keep).
     #[inline]
-    pub(super) fn core_of(&self, key: &Bound<'_, PyAny>) -> PyResult<&Core> {
-        if let Some(core) = self.core() {
-            return Ok(core);
+    pub(super) fn draft(&self, kind: Kind) -> PyResult<Draft<'_>> {
+        match self.core() {
+            Some(core) => Ok(Draft::Present(core)),
+            None => Ok(Draft::New(Box::new(self.new_core(kind)?))),
         }
+    }
+
+    /// Reads a key that is to be inserted. Returns the core, too: a new one for keys of this type if
+    /// the map has none. No Python code runs before it is [kept](Draft::keep).
+    #[inline]
+    fn to_insert<'k>(&self, key: &'k Bound<'_, PyAny>) -> PyResult<(Draft<'_>, Made<'k>)> {
+        if let Some(core) = self.core() {
+            return Ok((Draft::Present(core), core.read(key)?));
+        }
+        self.first_to_insert(key)
+    }
+
+    #[cold]
+    fn first_to_insert<'k>(&self, key: &'k Bound<'_, PyAny>) -> PyResult<(Draft<'_>, Made<'k>)> {
         let kind = keys::kind_of(key)?;
-        // A key that is refused does not decide the type of the others.
-        keys::read_all(kind, None, std::slice::from_ref(key))?;
-        self.core_for(kind)
+        let made = keys::read(kind, &Mutex::default(), key)?;
+        // Code of the key may have inserted another one.
+        match self.draft(kind)? {
+            Draft::Present(core) => Ok((Draft::Present(core), core.read(key)?)),
+            new @ Draft::New(_) => Ok((new, made)),
+        }
     }
 
     #[inline]
     pub(super) fn set(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let fresh = self.values.word(value)?;
-        let core = self.core_of(key)?;
-        let made = core.read(key, Use::Insert)?;
+        let (core, made) = self.to_insert(key)?;
         let old = core.store.upsert(made.key(), fresh.word()).map_err(refused)?;
+        core.keep(self, &made);
         fresh.placed();
         if let Some(old) = old {
             // SAFETY: O1: the store returned the word to this call as replaced.
@@ -98,13 +157,13 @@ impl Base {
         let py = key.py();
         let default = default.unwrap_or_else(|| py.None().into_bound(py));
         let fresh = self.values.word(&default)?;
-        let core = self.core_of(key)?;
-        let made = core.read(key, Use::Insert)?;
+        let (core, made) = self.to_insert(key)?;
         let present = core.store.insert_absent(made.key(), fresh.word()).map_err(refused)?;
         if let Some(present) = present {
             // SAFETY: O2: the GIL has been held since the store read the word.
             return Ok(unsafe { self.value(py, present) });
         }
+        core.keep(self, &made);
         fresh.placed();
         Ok(default)
     }
@@ -129,9 +188,7 @@ impl Base {
         let py = key.py();
         let absent = absent(py)?;
         let fresh = if new.is(&absent) { None } else { Some(self.values.word(new)?) };
-        let core = self.core_of(key)?;
-        let of = if fresh.is_some() { Use::Insert } else { Use::Look };
-        let made = core.read(key, of)?;
+        let (core, made) = self.to_insert(key)?;
         loop {
             let found = core.store.get(made.key());
             // The object of the word stays alive until the exchange, so that no other object can
@@ -151,6 +208,9 @@ impl Base {
             let outcome = core.store.compare_exchange(made.key(), found, word).map_err(refused)?;
             if outcome.is_ok() {
                 if let Some(fresh) = fresh {
+                    // No comparison has run if the map has no core, or if the key has new positions:
+                    // the key was absent then.
+                    core.keep(self, &made);
                     fresh.placed();
                 }
                 if let Some(old) = found {
@@ -225,7 +285,7 @@ impl Base {
             }
             return Err(no_ranks());
         };
-        let made = core.read(key, Use::Look)?;
+        let made = core.read(key)?;
         let rank = core.store.rank(made.key()).ok_or_else(no_ranks)?;
         let present = right && core.store.get(made.key()).is_some();
         Ok(rank + usize::from(present))
