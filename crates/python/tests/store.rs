@@ -87,7 +87,7 @@ fn many_keys_at_once() {
         let mut keys = Keys::empty(store.are_words());
         (0..1000).for_each(|at| keys.push(key(&store, at * 7 % 1000).borrow()).unwrap());
         let words: Vec<u64> = (0..1000).collect();
-        store.extend(&keys, &words).unwrap();
+        store.extend(&keys, &words, 0).unwrap();
         let mut old = Vec::new();
         store.insert_many(&keys, &words, 0, |word| old.push(word)).unwrap();
         assert_eq!(old, words);
@@ -124,8 +124,8 @@ fn a_limit_refuses_and_keeps_the_rest() {
     let mut keys = Keys::empty(true);
     (0..1_000_000).for_each(|at| keys.push(Key::Word(at)).unwrap());
     let words = vec![1; 1_000_000];
-    let (done, _) = store.extend(&keys, &words).unwrap_err();
+    let (done, _) = store.extend(&keys, &words, 0).unwrap_err();
     assert!(done > 1000 && done == store.len() && store.bytes() <= 1 << 20);
-    let (more, _) = store.insert_many(&keys, &words, |_| ()).unwrap_err();
+    let (more, _) = store.insert_many(&keys, &words, 0, |_| ()).unwrap_err();
     assert!(more >= done);
 }

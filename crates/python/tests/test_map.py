@@ -3,10 +3,12 @@
 import copy
 import pickle
 import random
+from collections import Counter, defaultdict
 from collections.abc import ItemsView, KeysView, MutableMapping, ValuesView
 
 import pytest
 
+import silvics
 from silvics import ABSENT, Map, UnsupportedError
 
 
@@ -117,6 +119,29 @@ def test_equality_and_repr():
     assert Map({1: nan}) == Map({1: nan})
 
 
+def test_equality_looks_up_no_absent_key():
+    counts, lists = Counter({2: 1}), defaultdict(list, {2: []})
+    assert Map({1: 0}) != counts and counts != Map({1: 0}) and list(counts) == [2]
+    assert Map({1: []}) != lists and lists != Map({1: []}) and list(lists) == [2]
+    assert Map({2: 1}) == counts and Map({2: []}) == lists
+
+
+def test_equality_of_maps_with_other_types_of_keys():
+    for one, two in (
+        (Map({1: "a", 2: "b"}), Map({1.0: "a", 2.0: "b"})),
+        (Map({("x", 1): 1}), Map({("x", 1.0): 1})),
+        (Map(keys=str), Map(keys=bytes)),
+        (Map({1: 1}), Map({1: 1}, structure="skiplist")),
+    ):
+        assert one == two and two == one and dict(one) == dict(two)
+    for one, two in (
+        (Map({1: 1}), Map({"1": 1})),
+        (Map({1: 1}), Map({1.5: 1})),
+        (Map({2**53 + 1: 1}), Map({2.0**53: 1})),
+    ):
+        assert one != two and two != one
+
+
 @pytest.mark.parametrize("options", [{}, {"structure": "skiplist"}, {"values": int, "pages": "4k"}])
 def test_copies_and_pickles(options):
     m = Map({"b": 2, "a": 1}, **options)
@@ -150,6 +175,72 @@ def test_derived_classes():
     assert Map.fromkeys("ba", 1) == {"a": 1, "b": 1}
     assert Map.fromkeys([1, 2]) == {1: None, 2: None}
     assert Map[int, str].__origin__ is Map
+
+
+class Tagged(Map):
+    """A derived class whose `__init__` takes other arguments, and which has attributes."""
+
+    __slots__ = ("slot", "__dict__")
+
+    def __init__(self, tag, entries=(), *, note, **options):
+        super().__init__(entries)
+        self.tag, self.note, self.slot = tag, note, [tag]
+
+
+def test_derived_classes_with_attributes():
+    m = Tagged("t", {2: "b", 1: "a"}, note="n", memory_limit=1 << 24)
+    m.self = m
+    twins = (m.copy(), copy.copy(m), copy.deepcopy(m), pickle.loads(pickle.dumps(m)))
+    for twin in (*twins, m | {}, {} | m):
+        assert type(twin) is Tagged and twin is not m and twin == {1: "a", 2: "b"}
+        assert (twin.tag, twin.note, twin.slot, twin.memory_limit) == ("t", "n", ["t"], 1 << 24)
+    for twin in twins[2:]:
+        assert twin.self is twin and twin.slot is not m.slot
+    with pytest.raises(TypeError):
+        Map({}, unknown=1)
+    with pytest.raises(TypeError):
+        Map({}, {})
+
+
+class Slotted(Map):
+    __slots__ = ("slot",)
+
+
+def test_a_derived_class_with_slots_only():
+    m = Slotted({1: 2})
+    m.slot = 3
+    for twin in (m.copy(), copy.deepcopy(m), pickle.loads(pickle.dumps(m)), {} | m):
+        assert twin.slot == 3 and twin == m and not hasattr(twin, "__dict__")
+
+
+class Stateful(Map):
+    def __getstate__(self):
+        return {"n": 5}
+
+    def __setstate__(self, state):
+        self.restored = state["n"]
+
+
+def test_derived_classes_with_their_own_state():
+    m = Stateful({1: 2})
+    for twin in (m.copy(), copy.deepcopy(m), pickle.loads(pickle.dumps(m)), m | {}):
+        assert twin.restored == 5 and twin == m
+
+
+def test_messages_name_the_class():
+    m = Map()
+    for call in (lambda: m.get(), lambda: m.cursor(1), lambda: m.peekitem("x", 1), lambda: m.nothing):
+        with pytest.raises((TypeError, AttributeError)) as raised:
+            call()
+        assert "Base" not in str(raised.value)
+    for bad, error in ((-1, ValueError), (2**70, ValueError), ("1", TypeError), (1.5, TypeError)):
+        with pytest.raises(error, match="number of bytes"):
+            Map(memory_limit=bad)
+    for call in (lambda: m.update(5), lambda: Map(5), lambda: m.insert_many(5)):
+        with pytest.raises(TypeError, match="mapping or an iterable of pairs, not int"):
+            call()
+    assert type(ABSENT).__module__ == "silvics._silvics"
+    assert getattr(silvics._silvics, type(ABSENT).__name__) is type(ABSENT)
 
 
 def test_views():

@@ -18,7 +18,7 @@ from collections.abc import (
 )
 from reprlib import recursive_repr as _recursive_repr
 
-from ._silvics import ABSENT, Base as _Base, Cursor, LimitError, UnsupportedError
+from ._silvics import ABSENT, Cursor, LimitError, Map as _Base, UnsupportedError
 
 __all__ = [
     "ABSENT",
@@ -61,7 +61,6 @@ class _Sorted(_Sequence):
         if low >= high:
             return []
         return list(self._mapping._slice(self._parts, low, high, True))[:: -step]
-
 
     def __delitem__(self, index):
         if isinstance(index, slice):
@@ -162,7 +161,10 @@ class Map(_Base):
     __slots__ = ("__weakref__",)
     __hash__ = None
 
-    def __init__(self, items=(), /, **_options):
+    # `__new__` sets the options, and ignores the other arguments, which a derived class can have.
+    def __init__(
+        self, items=(), /, *, keys=None, values=None, structure=None, memory_limit=None, pages=None
+    ):
         self.update(items)
 
     def update(self, items=(), /, **named):
@@ -195,9 +197,25 @@ class Map(_Base):
 
     def copy(self):
         """Return a new map with the same options and entries."""
-        return _made(type(self), self._options(), self)
+        new = self._empty()
+        new.insert_many(self)
+        return new
 
     __copy__ = copy
+
+    def _empty(self):
+        """Return a map of the same class, options and attributes, without entries."""
+        new = _made(type(self), self._options())
+        state = self.__getstate__()
+        if hasattr(new, "__setstate__"):
+            new.__setstate__(state)
+        elif state is not None:
+            attributes, slots = state if isinstance(state, tuple) else (state, None)
+            if attributes:
+                new.__dict__.update(attributes)
+            for name, value in (slots or {}).items():
+                setattr(new, name, value)
+        return new
 
     @classmethod
     def fromkeys(cls, keys, value=None, /, **options):
@@ -217,7 +235,8 @@ class Map(_Base):
     def __ror__(self, other):
         if not isinstance(other, _Mapping):
             return NotImplemented
-        new = _made(type(self), self._options(), other)
+        new = self._empty()
+        new.update(other)
         new.update(self)
         return new
 
@@ -232,11 +251,19 @@ class Map(_Base):
             return True
         if len(self) != len(other):
             return False
+        if isinstance(other, Map):
+            # Keys of the types int and float can be equal, but a lookup in one of the maps may
+            # refuse those of the other one.
+            pairs = zip(self.items(), other.items())
+            return all(one == two and (a is b or a == b) for (one, a), (two, b) in pairs)
         for key, value in self.items():
+            # A lookup alone can insert the key: that of a `defaultdict` does.
+            if key not in other:
+                return False
             try:
                 found = other[key]
             except KeyError:
-                return False
+                return False  # another thread has removed it
             if not (found is value or found == value):
                 return False
         return True
@@ -247,7 +274,8 @@ class Map(_Base):
         return f"{type(self).__name__}({{{entries}}})"
 
     def __reduce__(self):
-        return _made, (type(self), self._options()), None, None, iter(self.items())
+        state = self.__getstate__()
+        return _made, (type(self), self._options()), state, None, iter(self.items())
 
     def __sizeof__(self):
         return super().__sizeof__() + self.bytes
@@ -260,11 +288,9 @@ def _pairs(items):
     return [(key, items[key]) for key in items.keys()] if hasattr(items, "keys") else items
 
 
-def _made(cls, options, items=()):
-    """Make a map with options, for copies and unpickling."""
-    new = cls(**options)
-    new.update(items)
-    return new
+def _made(cls, options):
+    """Make an empty map of a class, for copies and unpickling. `__init__` is not called."""
+    return _Base.__new__(cls, **options)
 
 
 _MutableMapping.register(Map)

@@ -14,7 +14,7 @@ use crate::key::{float_to_word, int_to_word, word_to_float, word_to_int};
 use crate::shape::{Kind, Shape};
 use crate::store::{Bounds, Entries, Keys, Store};
 use pyo3::buffer::{Element, PyBuffer};
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
@@ -238,7 +238,13 @@ type Columns<'py> = (Vec<Bound<'py, PyAny>>, Vec<Bound<'py, PyAny>>);
 /// Splits pairs into keys and values.
 fn unzipped<'py>(pairs: &Bound<'py, PyAny>) -> PyResult<Columns<'py>> {
     let (mut keys, mut values) = (Vec::new(), Vec::new());
-    for pair in pairs.try_iter()? {
+    let iterator = pairs.try_iter().map_err(|error| match pairs.get_type().name() {
+        Ok(found) if error.is_instance_of::<PyTypeError>(pairs.py()) => PyTypeError::new_err(
+            format!("entries come from a mapping or an iterable of pairs, not {found}"),
+        ),
+        _ => error,
+    })?;
+    for pair in iterator {
         let pair = pair?;
         if let Ok(pair) = pair.cast_exact::<PyTuple>()
             && pair.len() == 2

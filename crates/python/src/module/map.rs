@@ -1,4 +1,4 @@
-//! The class `Base`: a sorted map.
+//! The compiled class of a sorted map.
 
 use super::cursor::Cursor;
 use super::keys::{self, Made, Unfit};
@@ -7,9 +7,10 @@ use super::values::Values;
 use super::{bulk, error, ranges, single};
 use crate::shape::{Kind, Shape};
 use crate::store::{Entries, Store, longest_key};
-use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyKeyError, PyOverflowError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
 use silvics::{Options, Pages};
 use std::ops::Bound as Edge;
 use std::sync::{Mutex, OnceLock};
@@ -31,8 +32,9 @@ impl Core {
     }
 }
 
-/// A sorted map. The class `Map` of the package has the rest of its methods.
-#[pyclass(frozen, subclass, module = "silvics._silvics")]
+/// A sorted map. The class `Map` of the package is derived from this one and has the rest of its
+/// methods. Both have one name, which the messages of exceptions contain.
+#[pyclass(frozen, subclass, name = "Map", module = "silvics._silvics")]
 pub(super) struct Base {
     pub(super) core: OnceLock<Core>,
     pub(super) values: Values,
@@ -116,7 +118,7 @@ impl Drop for Base {
     }
 }
 
-/// An argument that can be any object, also `None`, if it is given.
+/// An optional argument. Distinguishes a given `None` from a missing argument.
 struct Given<'py>(Option<Bound<'py, PyAny>>);
 
 impl<'py> FromPyObject<'_, 'py> for Given<'py> {
@@ -125,6 +127,20 @@ impl<'py> FromPyObject<'_, 'py> for Given<'py> {
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         Ok(Self(Some(object.to_owned())))
     }
+}
+
+/// The number of bytes of a memory limit.
+fn limit(bytes: &Bound<'_, PyAny>) -> PyResult<usize> {
+    let py = bytes.py();
+    bytes.extract().map_err(|error: PyErr| {
+        if error.is_instance_of::<PyOverflowError>(py) {
+            PyValueError::new_err("`memory_limit` is a number of bytes: it is from 0 to 2**64 - 1")
+        } else if error.is_instance_of::<PyTypeError>(py) {
+            PyTypeError::new_err("`memory_limit` is a number of bytes, or None")
+        } else {
+            error
+        }
+    })
 }
 
 fn pages(name: Option<&str>) -> PyResult<Pages> {
@@ -141,16 +157,18 @@ fn pages(name: Option<&str>) -> PyResult<Pages> {
 #[pymethods]
 impl Base {
     #[new]
-    #[pyo3(signature = (items=None, /, *, keys=None, values=None, structure=None, memory_limit=None, pages=None))]
+    #[pyo3(signature = (*others, keys=None, values=None, structure=None, memory_limit=None, pages=None, **named))]
     fn new(
-        items: Option<&Bound<'_, PyAny>>,
+        others: &Bound<'_, PyTuple>,
         keys: Option<&Bound<'_, PyAny>>,
         values: Option<&Bound<'_, PyAny>>,
         structure: Option<String>,
-        memory_limit: Option<usize>,
+        memory_limit: Option<&Bound<'_, PyAny>>,
         pages: Option<&str>,
+        named: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        _ = items; // `__init__` of the derived class inserts them.
+        _ = (others, named); // They are those of `__init__` of a derived class.
+        let memory_limit = memory_limit.map(limit).transpose()?;
         let options = Options { memory_limit, pages: self::pages(pages)?, ..Options::default() };
         let mut map = Self {
             core: OnceLock::new(),
@@ -510,7 +528,6 @@ impl Base {
         self.has_ranks_named()
     }
 
-    // The names of the arguments and the order of visits are the collector's protocol.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         let (Values::Objects, Some(core)) = (self.values, self.core()) else { return Ok(()) };
         if self.ledger.is_detached() {

@@ -2,7 +2,7 @@
 //!
 //! * `owned.rs`: the references of a map to its values, and the rules that keep them alive.
 //! * `keys.rs`, `values.rs`: Python's objects as keys and words, and back.
-//! * `map.rs`: the class `Base`, from which the class `Map` of the package is derived.
+//! * `map.rs`: the compiled class, from which the class `Map` of the package is derived.
 //! * `single.rs`: its operations on one key. `ranges.rs`: ranges and iterators. `bulk.rs`: many
 //!   keys at once, and arrays. `cursor.rs`: cursors.
 //! * `error.rs`: exceptions.
@@ -24,9 +24,12 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = true)]
 fn _silvics(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
-    module.add("LimitError", py.get_type::<error::LimitError>())?;
+    let limit_error = py.get_type::<error::LimitError>();
+    limit_error.setattr("inserted", 0)?; // that of a call on one key
+    module.add("LimitError", limit_error)?;
     module.add("UnsupportedError", py.get_type::<error::UnsupportedError>())?;
     module.add("ABSENT", single::absent(py)?)?;
+    module.add_class::<single::Absent>()?;
     module.add_class::<map::Base>()?;
     module.add_class::<cursor::Cursor>()?;
     module.add_class::<ranges::Chunks>()

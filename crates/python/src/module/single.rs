@@ -16,8 +16,8 @@ use std::sync::Mutex;
 static ABSENT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
 /// The class of the object `ABSENT`.
-#[pyclass(frozen, module = "silvics", name = "Absent")]
-struct Absent;
+#[pyclass(frozen, module = "silvics._silvics")]
+pub(super) struct Absent;
 
 // Python passes the object to its methods.
 #[allow(clippy::unused_self)]
