@@ -5,14 +5,15 @@
 //! call *ends*, it returns the words that wait for no call any more.
 
 use std::collections::VecDeque;
+use std::thread::{self, ThreadId};
 
 /// The calls that have begun and not ended, and the words that wait for them.
 #[derive(Debug, Default)]
 pub struct Waiting {
     /// The number of the next call.
     next: u64,
-    /// The numbers of the calls that have not ended.
-    calls: Vec<u64>,
+    /// The numbers of the calls that have not ended, each with the thread that makes the call.
+    calls: Vec<(u64, ThreadId)>,
     /// Words, each with the number of the next call at the time at which it was deferred. These
     /// numbers never descend.
     deferred: VecDeque<(u64, u64)>,
@@ -23,7 +24,7 @@ impl Waiting {
     pub fn begin(&mut self) -> u64 {
         let number = self.next;
         self.next += 1;
-        self.calls.push(number);
+        self.calls.push((number, thread::current().id()));
         number
     }
 
@@ -35,8 +36,27 @@ impl Waiting {
     /// Ends a call. Returns the words for which no call is left that began before they were
     /// deferred.
     pub fn end(&mut self, number: u64) -> Vec<u64> {
-        self.calls.retain(|call| *call != number);
-        let oldest = self.calls.iter().min().copied().unwrap_or(u64::MAX);
+        self.calls.retain(|(call, _)| *call != number);
+        self.free()
+    }
+
+    /// Ends the calls of all other threads, which do not exist in the child of a fork. Returns the
+    /// words that wait for no call any more.
+    pub fn end_others(&mut self) -> Vec<u64> {
+        let this = thread::current().id();
+        self.calls.retain(|(_, thread)| *thread == this);
+        self.free()
+    }
+
+    /// The number of calls that have not ended: those of all threads, or of this one.
+    pub fn calls(&self, all: bool) -> usize {
+        let this = thread::current().id();
+        self.calls.iter().filter(|(_, thread)| all || *thread == this).count()
+    }
+
+    /// Takes out the words that wait for no call any more.
+    fn free(&mut self) -> Vec<u64> {
+        let oldest = self.calls.iter().map(|(call, _)| *call).min().unwrap_or(u64::MAX);
         let free = self.deferred.partition_point(|(next, _)| *next <= oldest);
         self.deferred.drain(..free).map(|(_, word)| word).collect()
     }
@@ -61,6 +81,19 @@ mod tests {
         let four = waiting.begin();
         assert_eq!(waiting.end(two), [2, 3]);
         assert_eq!(waiting.end(four), [0; 0]);
+    }
+
+    #[test]
+    fn calls_of_other_threads_can_end() {
+        let mut waiting = Waiting::default();
+        std::thread::scope(|scope| _ = scope.spawn(|| waiting.begin()).join().unwrap());
+        waiting.defer(1);
+        let one = waiting.begin();
+        waiting.defer(2);
+        assert_eq!((waiting.calls(true), waiting.calls(false)), (2, 1));
+        assert_eq!(waiting.end_others(), [1]);
+        assert_eq!((waiting.calls(true), waiting.calls(false)), (1, 1));
+        assert_eq!(waiting.end(one), [2]);
     }
 
     #[test]

@@ -124,6 +124,14 @@ def test_an_index_that_raises():
 
 
 def test_floats():
+    class Index:
+        # As an integer of NumPy, it compares as a float.
+        def __index__(self):
+            return 2**53 + 1
+
+        __float__ = lambda self: float(2**53)
+        __eq__ = lambda self, other: other == 2.0**53
+
     m = Map(keys=float)
     m[1] = "one"
     m[0.0] = "zero"
@@ -139,7 +147,8 @@ def test_floats():
     for call in (lambda: m.__setitem__(nan, 1), lambda: m.irange(nan), lambda: Map({nan: 1}), lambda: Map({(nan,): 1})):
         with pytest.raises(ValueError, match="NaN"):
             call()
-    for inexact in (2**53 + 1, 10**400, Fraction(1, 3), Decimal("0.1")):
+    m = Map(keys=float)
+    for inexact in (2**53 + 1, Index(), 10**400, Fraction(1, 3), Decimal("0.1")):
         assert inexact not in m
         with pytest.raises(TypeError, match="float"):
             m[inexact] = 1

@@ -301,6 +301,23 @@ def test_pop_takes_defaults():
             m.peekitem(index)
 
 
+def test_indexes_beyond_64_bits():
+    m = Map({k: k for k in range(5)})
+    assert list(m.islice(0, 2**70)) == list(m.islice(-(2**70))) == [0, 1, 2, 3, 4]
+    assert list(m.islice(2**70)) == [] and m.index(3, 0, 2**70) == 3
+    for call in (m.peekitem, m.popitem, lambda index: m.keys()[index]):
+        for index in (2**70, -(2**70)):
+            with pytest.raises(IndexError, match="no entry at this index"):
+                call(index)
+        with pytest.raises(TypeError):
+            call("1")
+    for inclusive in ([True, False], (1, 0), [1, []]):
+        assert list(m.irange(1, 3, inclusive)) == [1, 2] and m.count(1, 3, inclusive) == 2
+    for bad, error in (((True,), ValueError), ((1, 0, 1), ValueError), (5, TypeError)):
+        with pytest.raises(error):
+            m.irange(1, 3, bad)
+
+
 def test_compare_exchange():
     m = Map({"a": [1]})
     assert not m.compare_exchange("a", [2], "x")

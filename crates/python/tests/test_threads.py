@@ -7,6 +7,7 @@ import random
 import sys
 import threading
 import time
+import weakref
 
 import pytest
 
@@ -47,7 +48,7 @@ class Tagged:
     """A value that knows its key, and counts the living ones."""
 
     alive = 0
-    __slots__ = ("key", "stamp")
+    __slots__ = ("key", "stamp", "__weakref__")
 
     def __init__(self, key):
         self.key, self.stamp = key, "alive"
@@ -192,6 +193,42 @@ def test_first_key_in_two_threads():
         for thread in threads:
             thread.join()
         assert len(m) == 1 and len(errors) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_fork_during_a_bulk_call_of_another_thread():
+    """The child releases removed values at once, and collects cycles through the map."""
+    m = Map({at: None for at in range(200_000)})
+    m[-2] = m
+    probes = numpy.arange(200_000)
+    stop = threading.Event()
+
+    def read():
+        while not stop.is_set():
+            m.get_many(probes)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    children = []
+    for _ in range(20):
+        time.sleep(0.003)
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                cycle = weakref.ref(made := Tagged(0))
+                m[-1] = made
+                del made
+                m[-1] = None
+                gone = cycle() is None
+                code = 0 if gone and any(found is m for found in gc.get_referents(m)) else 2
+            finally:
+                os._exit(code)
+        children.append(child)
+    stop.set()
+    thread.join()
+    assert [os.waitpid(child, 0)[1] for child in children] == [0] * 20
 
 
 def test_many_threads_that_end():

@@ -2,6 +2,7 @@
 
 import array
 import random
+from fractions import Fraction
 
 import pytest
 
@@ -36,6 +37,15 @@ def test_float_values():
     assert m.compare_exchange(1, 1, 0.0) and m.compare_exchange(1, -0.0, 5)
     with pytest.raises(TypeError, match="of type float"):
         m[1] = "x"
+    m[4] = m[5] = 2**53
+    for inexact in (2**53 + 1, 2**2000, numpy.int64(2**53 + 1)):
+        with pytest.raises(TypeError, match="none is equal to this number"):
+            m[4] = inexact
+        with pytest.raises(TypeError, match="none is equal to this number"):
+            m.insert_many([4, 5], [0, inexact])
+    assert m[4] == m[5] == 2**53
+    m[4] = Fraction(1, 3)
+    assert m[4] == 1 / 3
 
 
 @pytest.mark.parametrize("size", [0, 10, 5000])
@@ -157,6 +167,27 @@ def test_numpy_numbers_as_keys():
     m[numpy.float32(0.25)] = 2
     assert list(m) == [0.25, 0.5] and numpy.float32(0.1) not in m
     assert Map({numpy.str_("a"): 1, numpy.str_("b"): 1}).key_type is str
+
+
+def test_arrays_as_keys_and_of_two_dimensions():
+    pair, table = numpy.array([1, 2]), numpy.zeros((2, 2), dtype=numpy.int64)
+    for first in (1, 1.5, "a", b"a", ("a",), (1, 2)):
+        m = Map({first: 1})
+        assert pair not in m and (pair,) not in m and m.get(pair, 5) == 5
+        with pytest.raises(TypeError, match="of type"):
+            m[pair] = 1
+        with pytest.raises(KeyError):
+            m[pair]
+    for m in (Map({1: 1}), Map({1: 1}, values=int)):
+        for made in (table, table.astype(numpy.uint8)):
+            for call in (
+                lambda: m.get_many(made, 0),
+                lambda: m.insert_many(made, [1, 2]),
+            ):
+                with pytest.raises(TypeError, match="one dimension, not 2"):
+                    call()
+    with pytest.raises(TypeError, match="one dimension, not 2"):
+        Map({1: 1}, values=int).insert_many([1, 2], table)
 
 
 def test_arrays_of_other_forms():

@@ -13,7 +13,7 @@ use super::values::{Fresh, Values};
 use crate::key::{float_to_word, int_to_word, word_to_float, word_to_int};
 use crate::shape::{Kind, Shape};
 use crate::store::{Bounds, Entries, Keys, Store};
-use pyo3::buffer::{Element, PyBuffer};
+use pyo3::buffer::{Element, PyBuffer, PyUntypedBuffer};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -51,6 +51,13 @@ fn collected<T>(elements: impl ExactSizeIterator<Item = T>) -> PyResult<Vec<T>> 
 
 /// The numbers of a one-dimensional buffer of this type, in the byte order of the machine.
 fn buffer<T: Element + Default>(object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<T>>> {
+    if let Ok(buffer) = PyUntypedBuffer::get(object)
+        && buffer.dimensions() > 1
+    {
+        let message =
+            format!("an array of keys or values has one dimension, not {}", buffer.dimensions());
+        return Err(PyTypeError::new_err(message));
+    }
     let Ok(buffer) = PyBuffer::<T>::get(object) else { return Ok(None) };
     let order = buffer.format().to_bytes().first();
     let foreign = if cfg!(target_endian = "little") { &b">!"[..] } else { &b"<"[..] };
@@ -408,13 +415,12 @@ pub(super) fn insert_many(
     if count == 0 {
         return Ok(0);
     }
+    let mark = map.ledger.mark(py);
     let draft = map.draft(batch.kind).map_err(none)?;
     fits(&draft, &batch).map_err(none)?;
     let Batch { keys, words, fresh, shape, .. } = batch;
     let objects = !map.has_numbers();
     let mut old = room(if objects { count } else { 0 }).map_err(none)?;
-    // The references that the words own are the index's for entries that it takes.
-    let mark = map.ledger.mark(py);
     // If the first entry is refused, nothing decides the types of the keys.
     let first = draft.store.upsert(keys.get(0), words[0]).map_err(|error| none(refused(error)))?;
     old.extend(first.filter(|_| objects));
@@ -430,6 +436,7 @@ pub(super) fn insert_many(
             core.store.extend(&keys, &words, 1)
         }
     };
+    // The references that the words own are the index's for entries that it takes.
     let outcome = if count > ATTACHED { py.detach(write) } else { write() };
     let done = outcome.map_or_else(|(done, _)| done, |()| count);
     let mut fresh = fresh.into_iter();

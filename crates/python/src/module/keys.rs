@@ -122,6 +122,16 @@ fn is<T: PyTypeCheck>(object: &Bound<'_, PyAny>) -> bool {
     object.is_instance_of::<T>()
 }
 
+/// The reason why an object with a conversion to a number is none. An array of NumPy is such an
+/// object: its conversion raises `TypeError` if it has several elements.
+fn no_number(object: &Bound<'_, PyAny>, kind: Kind, error: PyErr) -> Unfit {
+    if error.is_instance_of::<PyTypeError>(object.py()) {
+        Unfit::Type(kind, name_of(object))
+    } else {
+        Unfit::Raised(error)
+    }
+}
+
 fn has_index(object: &Bound<'_, PyAny>) -> bool {
     // SAFETY: the object is valid.
     unsafe { ffi::PyIndex_Check(object.as_ptr()) != 0 }
@@ -192,10 +202,19 @@ fn int(object: &Bound<'_, PyAny>) -> Result<i64, Unfit> {
     if !has_index(object) {
         return Err(Unfit::Type(Kind::Int, name_of(object)));
     }
+    small_int(&index_of(object).map_err(|error| no_number(object, Kind::Int, error))?)
+}
+
+/// The `int` of an object with `__index__`.
+fn index_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     // SAFETY: the object is valid, and the call returns a new reference or raises.
-    let index =
-        unsafe { Bound::from_owned_ptr_or_err(object.py(), ffi::PyNumber_Index(object.as_ptr())) }?;
-    small_int(&index)
+    unsafe { Bound::from_owned_ptr_or_err(object.py(), ffi::PyNumber_Index(object.as_ptr())) }
+}
+
+/// The `int` of an object with `__index__`, and any other object itself. The comparison of an `int`
+/// with a float is exact; that of an integer of NumPy is not.
+pub(super) fn exact<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    if has_index(object) { index_of(object) } else { Ok(object.clone()) }
 }
 
 /// The float that is equal to a number.
@@ -206,14 +225,15 @@ fn float(object: &Bound<'_, PyAny>) -> Result<f64, Unfit> {
         if !has_index(object) && !object.hasattr("__float__")? {
             return Err(Unfit::Type(Kind::Float, name_of(object)));
         }
-        let number: f64 = match object.extract() {
+        let exact = exact(object).map_err(|error| no_number(object, Kind::Float, error))?;
+        let number: f64 = match exact.extract() {
             Ok(number) => number,
             Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => {
                 return Err(Unfit::Inexact);
             }
-            Err(error) => return Err(Unfit::Raised(error)),
+            Err(error) => return Err(no_number(object, Kind::Float, error)),
         };
-        if !number.is_nan() && !object.eq(number)? {
+        if !number.is_nan() && !exact.eq(number)? {
             return Err(Unfit::Inexact);
         }
         number

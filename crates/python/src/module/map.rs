@@ -1,17 +1,18 @@
 //! The compiled class of a sorted map.
 
+use super::arguments::{Given, Inclusive, Index};
 use super::cursor::Cursor;
 use super::keys::{self, Made, Unfit};
 use super::owned::{self, Ledger};
 use super::values::Values;
-use super::{bulk, error, ranges, single};
+use super::{arguments, bulk, error, ranges, single};
 use crate::shape::{Kind, Shape};
 use crate::store::{Entries, Store, longest_key};
-use pyo3::exceptions::{PyKeyError, PyOverflowError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyKeyError, PyRuntimeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use silvics::{Options, Pages};
+use silvics::Options;
 use std::ops::Bound as Edge;
 use std::sync::{Mutex, OnceLock};
 
@@ -118,42 +119,6 @@ impl Drop for Base {
     }
 }
 
-/// An optional argument. Distinguishes a given `None` from a missing argument.
-struct Given<'py>(Option<Bound<'py, PyAny>>);
-
-impl<'py> FromPyObject<'_, 'py> for Given<'py> {
-    type Error = PyErr;
-
-    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        Ok(Self(Some(object.to_owned())))
-    }
-}
-
-/// The number of bytes of a memory limit.
-fn limit(bytes: &Bound<'_, PyAny>) -> PyResult<usize> {
-    let py = bytes.py();
-    bytes.extract().map_err(|error: PyErr| {
-        if error.is_instance_of::<PyOverflowError>(py) {
-            PyValueError::new_err("`memory_limit` is a number of bytes: it is from 0 to 2**64 - 1")
-        } else if error.is_instance_of::<PyTypeError>(py) {
-            PyTypeError::new_err("`memory_limit` is a number of bytes, or None")
-        } else {
-            error
-        }
-    })
-}
-
-fn pages(name: Option<&str>) -> PyResult<Pages> {
-    match name {
-        None | Some("thp") => Ok(Pages::Thp),
-        Some("4k") => Ok(Pages::Small),
-        Some("hugetlb") => Ok(Pages::HugeTlb),
-        Some(name) => Err(PyValueError::new_err(format!(
-            "no pages are called {name:?}: there are \"thp\", \"4k\" and \"hugetlb\""
-        ))),
-    }
-}
-
 #[pymethods]
 impl Base {
     #[new]
@@ -168,8 +133,9 @@ impl Base {
         named: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         _ = (others, named); // They are those of `__init__` of a derived class.
-        let memory_limit = memory_limit.map(limit).transpose()?;
-        let options = Options { memory_limit, pages: self::pages(pages)?, ..Options::default() };
+        let memory_limit = memory_limit.map(arguments::limit).transpose()?;
+        let options =
+            Options { memory_limit, pages: arguments::pages(pages)?, ..Options::default() };
         let mut map = Self {
             core: OnceLock::new(),
             values: Values::named(values)?,
@@ -258,14 +224,14 @@ impl Base {
     }
 
     /// Returns the entry at an index, as a pair.
-    #[pyo3(signature = (index=-1), text_signature = "($self, index=-1)")]
-    fn peekitem<'py>(&self, py: Python<'py>, index: isize) -> PyResult<Bound<'py, PyAny>> {
+    #[pyo3(signature = (index=Index(-1)), text_signature = "($self, index=-1)")]
+    fn peekitem<'py>(&self, py: Python<'py>, index: Index) -> PyResult<Bound<'py, PyAny>> {
         self.peek(py, index)
     }
 
     /// Removes the entry at an index, and returns it as a pair.
-    #[pyo3(signature = (index=-1), text_signature = "($self, index=-1)")]
-    fn popitem<'py>(&self, py: Python<'py>, index: isize) -> PyResult<Bound<'py, PyAny>> {
+    #[pyo3(signature = (index=Index(-1)), text_signature = "($self, index=-1)")]
+    fn popitem<'py>(&self, py: Python<'py>, index: Index) -> PyResult<Bound<'py, PyAny>> {
         self.pop_item(py, index)
     }
 
@@ -288,14 +254,14 @@ impl Base {
 
     /// Iterates over the keys between two bounds.
     #[pyo3(
-        signature = (minimum=None, maximum=None, inclusive=(true, true), reverse=false),
+        signature = (minimum=None, maximum=None, inclusive=Inclusive(true, true), reverse=false),
         text_signature = "($self, minimum=None, maximum=None, inclusive=(True, True), reverse=False)"
     )]
     fn irange<'py>(
         slf: &Bound<'py, Self>,
         minimum: Option<&Bound<'py, PyAny>>,
         maximum: Option<&Bound<'py, PyAny>>,
-        inclusive: (bool, bool),
+        inclusive: Inclusive,
         reverse: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let bounds = slf.get().bounds(minimum, maximum, inclusive)?;
@@ -306,8 +272,8 @@ impl Base {
     #[pyo3(signature = (start=None, stop=None, reverse=false))]
     fn islice<'py>(
         slf: &Bound<'py, Self>,
-        start: Option<isize>,
-        stop: Option<isize>,
+        start: Option<Index>,
+        stop: Option<Index>,
         reverse: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         ranges::slice(slf, (start, stop), ranges::Parts::Keys, reverse)
@@ -318,8 +284,8 @@ impl Base {
     fn _slice<'py>(
         slf: &Bound<'py, Self>,
         parts: &str,
-        start: Option<isize>,
-        stop: Option<isize>,
+        start: Option<Index>,
+        stop: Option<Index>,
         reverse: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let parts = ranges::Parts::named(parts)?;
@@ -331,14 +297,14 @@ impl Base {
 
     /// Iterates over the entries between two bounds, as pairs.
     #[pyo3(
-        signature = (minimum=None, maximum=None, inclusive=(true, true), reverse=false),
+        signature = (minimum=None, maximum=None, inclusive=Inclusive(true, true), reverse=false),
         text_signature = "($self, minimum=None, maximum=None, inclusive=(True, True), reverse=False)"
     )]
     fn irange_items<'py>(
         slf: &Bound<'py, Self>,
         minimum: Option<&Bound<'py, PyAny>>,
         maximum: Option<&Bound<'py, PyAny>>,
-        inclusive: (bool, bool),
+        inclusive: Inclusive,
         reverse: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let bounds = slf.get().bounds(minimum, maximum, inclusive)?;
@@ -358,14 +324,14 @@ impl Base {
 
     /// Returns the number of keys between two bounds.
     #[pyo3(
-        signature = (minimum=None, maximum=None, inclusive=(true, true)),
+        signature = (minimum=None, maximum=None, inclusive=Inclusive(true, true)),
         text_signature = "($self, minimum=None, maximum=None, inclusive=(True, True))"
     )]
     fn count(
         &self,
         minimum: Option<&Bound<'_, PyAny>>,
         maximum: Option<&Bound<'_, PyAny>>,
-        inclusive: (bool, bool),
+        inclusive: Inclusive,
     ) -> PyResult<usize> {
         let bounds = self.bounds(minimum, maximum, inclusive)?;
         let (Some(core), Some(bounds)) = (self.core(), bounds) else { return Ok(0) };
@@ -395,8 +361,8 @@ impl Base {
     fn index(
         &self,
         key: &Bound<'_, PyAny>,
-        start: Option<isize>,
-        stop: Option<isize>,
+        start: Option<Index>,
+        stop: Option<Index>,
     ) -> PyResult<usize> {
         self.index_of(key, start, stop)
     }
@@ -428,7 +394,7 @@ impl Base {
 
     /// Returns an array of numpy with the keys between two bounds.
     #[pyo3(
-        signature = (minimum=None, maximum=None, inclusive=(true, true)),
+        signature = (minimum=None, maximum=None, inclusive=Inclusive(true, true)),
         text_signature = "($self, minimum=None, maximum=None, inclusive=(True, True))"
     )]
     fn keys_array<'py>(
@@ -436,7 +402,7 @@ impl Base {
         py: Python<'py>,
         minimum: Option<&Bound<'py, PyAny>>,
         maximum: Option<&Bound<'py, PyAny>>,
-        inclusive: (bool, bool),
+        inclusive: Inclusive,
     ) -> PyResult<Bound<'py, PyAny>> {
         let bounds = self.bounds(minimum, maximum, inclusive)?;
         bulk::keys_array(self, py, bounds)
@@ -444,7 +410,7 @@ impl Base {
 
     /// Returns an array of numpy with the values of the keys between two bounds.
     #[pyo3(
-        signature = (minimum=None, maximum=None, inclusive=(true, true)),
+        signature = (minimum=None, maximum=None, inclusive=Inclusive(true, true)),
         text_signature = "($self, minimum=None, maximum=None, inclusive=(True, True))"
     )]
     fn values_array<'py>(
@@ -452,7 +418,7 @@ impl Base {
         py: Python<'py>,
         minimum: Option<&Bound<'py, PyAny>>,
         maximum: Option<&Bound<'py, PyAny>>,
-        inclusive: (bool, bool),
+        inclusive: Inclusive,
     ) -> PyResult<Bound<'py, PyAny>> {
         let bounds = self.bounds(minimum, maximum, inclusive)?;
         bulk::values_array(self, py, bounds)
@@ -460,7 +426,7 @@ impl Base {
 
     /// Returns two arrays of numpy: the keys between two bounds, and their values.
     #[pyo3(
-        signature = (minimum=None, maximum=None, inclusive=(true, true)),
+        signature = (minimum=None, maximum=None, inclusive=Inclusive(true, true)),
         text_signature = "($self, minimum=None, maximum=None, inclusive=(True, True))"
     )]
     fn arrays<'py>(
@@ -468,7 +434,7 @@ impl Base {
         py: Python<'py>,
         minimum: Option<&Bound<'py, PyAny>>,
         maximum: Option<&Bound<'py, PyAny>>,
-        inclusive: (bool, bool),
+        inclusive: Inclusive,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
         let bounds = self.bounds(minimum, maximum, inclusive)?;
         bulk::arrays(self, py, bounds)

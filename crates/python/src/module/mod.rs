@@ -5,8 +5,9 @@
 //! * `map.rs`: the compiled class, from which the class `Map` of the package is derived.
 //! * `single.rs`: its operations on one key. `ranges.rs`: ranges and iterators. `bulk.rs`: many
 //!   keys at once, and arrays. `cursor.rs`: cursors.
-//! * `error.rs`: exceptions.
+//! * `arguments.rs`: arguments of methods. `error.rs`: exceptions.
 
+mod arguments;
 mod bulk;
 mod cursor;
 mod error;
@@ -18,6 +19,13 @@ mod single;
 mod values;
 
 use pyo3::prelude::*;
+use pyo3::types::IntoPyDict;
+
+/// Python calls it in the child of a fork.
+#[pyfunction]
+fn forked() {
+    owned::forked();
+}
 
 /// The compiled part of the package.
 // The rules of `owned.rs` need the GIL.
@@ -30,6 +38,8 @@ fn _silvics(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("UnsupportedError", py.get_type::<error::UnsupportedError>())?;
     module.add("ABSENT", single::absent(py)?)?;
     module.add_class::<single::Absent>()?;
+    let hooks = [("after_in_child", wrap_pyfunction!(forked, module)?)].into_py_dict(py)?;
+    py.import("os")?.call_method("register_at_fork", (), Some(&hooks))?;
     module.add_class::<map::Base>()?;
     module.add_class::<cursor::Cursor>()?;
     module.add_class::<ranges::Chunks>()

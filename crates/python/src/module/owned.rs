@@ -34,6 +34,13 @@
 //!   map several times to decide which objects are garbage, and must meet the same references each
 //!   time. It holds the GIL meanwhile, so `detached` does not change, and no call on one key runs.
 //!
+//! # Forks
+//! The child of `os.fork` has only the thread that forked. Marks of other threads would never be
+//! dropped there. [`forked`] counts the forks in the child. A ledger compares the count when
+//! `detached` is not zero, and ends the calls of other threads if it has changed. No lock of this
+//! module is held by another thread during a fork, because its holder has the GIL, as the thread
+//! that forks does.
+//!
 //! # Both sides of the race
 //! A bulk call D reads word `w` without the GIL, and takes its reference later. Meanwhile a call R
 //! takes `w` out of the index, and wants to release its reference.
@@ -60,10 +67,29 @@ pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// The bulk calls of a map that is detached from the GIL, and the references that wait for them.
-#[derive(Default)]
 pub(super) struct Ledger {
     detached: AtomicUsize,
+    /// The value of [`FORKS`] in the process that has made all marks.
+    forks: AtomicUsize,
     waiting: Mutex<Waiting>,
+}
+
+/// The number of forks between the first process and this one. All accesses have the GIL.
+static FORKS: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts a fork. The child calls it before it runs other code.
+pub(super) fn forked() {
+    FORKS.fetch_add(1, Ordering::Relaxed);
+}
+
+impl Default for Ledger {
+    fn default() -> Self {
+        Self {
+            detached: AtomicUsize::new(0),
+            forks: AtomicUsize::new(FORKS.load(Ordering::Relaxed)),
+            waiting: Mutex::default(),
+        }
+    }
 }
 
 /// A bulk call, from before it releases the GIL until it has references to all it has read.
@@ -106,17 +132,54 @@ pub(super) unsafe fn release_now(_py: Python<'_>, word: u64) {
 }
 
 impl Ledger {
-    /// Whether a bulk call may have words without references of its own.
+    /// Whether a bulk call may have words without references of its own. Runs no Python code.
     #[inline]
     pub(super) fn is_detached(&self) -> bool {
         // Relaxed: the GIL orders all accesses (O3).
         self.detached.load(Ordering::Relaxed) != 0
+            && (!self.is_of_a_parent() || locked(&self.waiting).calls(false) != 0)
+    }
+
+    /// Whether this process has been forked since the last mark.
+    fn is_of_a_parent(&self) -> bool {
+        self.forks.load(Ordering::Relaxed) != FORKS.load(Ordering::Relaxed)
+    }
+
+    /// Ends the calls of threads that a fork has not copied into this process.
+    #[cold]
+    fn after_fork(&self, py: Python<'_>) {
+        let mut waiting = locked(&self.waiting);
+        let free = waiting.end_others();
+        self.detached.store(waiting.calls(true), Ordering::Relaxed);
+        self.forks.store(FORKS.load(Ordering::Relaxed), Ordering::Relaxed);
+        drop(waiting);
+        for word in free {
+            // SAFETY: O4: a call gave the word's reference to the list. The calls for which it
+            // waited were those of threads that do not exist in this process.
+            unsafe { release_now(py, word) };
+        }
     }
 
     /// Begins a bulk call.
     pub(super) fn mark<'m, 'py>(&'m self, py: Python<'py>) -> Mark<'m, 'py> {
+        if self.is_of_a_parent() {
+            self.after_fork(py);
+        }
         self.detached.fetch_add(1, Ordering::Relaxed);
         Mark { ledger: self, number: locked(&self.waiting).begin(), py }
+    }
+
+    /// Whether a bulk call may have words without references of its own. Can run Python code in the
+    /// child of a fork.
+    #[inline]
+    fn has_calls(&self, py: Python<'_>) -> bool {
+        if self.detached.load(Ordering::Relaxed) == 0 {
+            return false;
+        }
+        if self.is_of_a_parent() {
+            self.after_fork(py);
+        }
+        self.detached.load(Ordering::Relaxed) != 0
     }
 
     /// Releases the reference of a word that the caller has taken out of the index.
@@ -125,7 +188,7 @@ impl Ledger {
     /// The word is that of an object, and the index returned it to the caller as taken out.
     #[inline]
     pub(super) unsafe fn release(&self, py: Python<'_>, word: u64) {
-        if self.is_detached() {
+        if self.has_calls(py) {
             return locked(&self.waiting).defer(word);
         }
         // SAFETY: O1: the reference is the caller's. No bulk call has read the word: the second
@@ -139,7 +202,7 @@ impl Ledger {
     /// The contract of [`Ledger::release`] holds.
     #[inline]
     pub(super) unsafe fn take<'py>(&self, py: Python<'py>, word: u64) -> Bound<'py, PyAny> {
-        if self.is_detached() {
+        if self.has_calls(py) {
             // SAFETY: O1: the word's reference is the caller's. It exists until the list releases
             // it.
             let object = unsafe { borrowed(py, word) };
@@ -153,6 +216,9 @@ impl Ledger {
 
 impl Drop for Mark<'_, '_> {
     fn drop(&mut self) {
+        if self.ledger.is_of_a_parent() {
+            self.ledger.after_fork(self.py);
+        }
         self.ledger.detached.fetch_sub(1, Ordering::Relaxed);
         let free = locked(&self.ledger.waiting).end(self.number);
         for word in free {

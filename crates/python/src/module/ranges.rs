@@ -3,6 +3,7 @@
 //! An iterator of the package is an `itertools.chain` over a [`Chunks`], each of whose elements is
 //! a list of some keys, values or pairs. So the interpreter gets most elements from a list, in C.
 
+use super::arguments::{Inclusive, Index};
 use super::error::{no_memory, no_ranks};
 use super::keys;
 use super::map::Base;
@@ -226,8 +227,8 @@ pub(super) fn between<'py>(
 }
 
 /// The indexes of a slice, as Python has them.
-pub(super) fn within(len: usize, start: Option<isize>, stop: Option<isize>) -> (usize, usize) {
-    let at = |index: isize| {
+pub(super) fn within(len: usize, start: Option<Index>, stop: Option<Index>) -> (usize, usize) {
+    let at = |Index(index): Index| {
         if index < 0 { len.saturating_add_signed(index) } else { (index as usize).min(len) }
     };
     (start.map_or(0, at), stop.map_or(len, at))
@@ -236,7 +237,7 @@ pub(super) fn within(len: usize, start: Option<isize>, stop: Option<isize>) -> (
 /// Iterates over the entries between two indexes.
 pub(super) fn slice<'py>(
     map: &Bound<'py, Base>,
-    (start, stop): (Option<isize>, Option<isize>),
+    (start, stop): (Option<Index>, Option<Index>),
     parts: Parts,
     reverse: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
@@ -266,7 +267,7 @@ impl Base {
         &self,
         minimum: Option<&Bound<'_, PyAny>>,
         maximum: Option<&Bound<'_, PyAny>>,
-        inclusive: (bool, bool),
+        inclusive: Inclusive,
     ) -> PyResult<Option<Bounds>> {
         let Some(core) = self.core() else {
             for key in minimum.into_iter().chain(maximum) {

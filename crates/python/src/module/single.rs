@@ -1,5 +1,6 @@
 //! The operations on one key, and on the entry at an index.
 
+use super::arguments::Index;
 use super::error::{no_ranks, refused};
 use super::keys::{self, Made};
 use super::map::{Base, Core, looked_for, no_entry};
@@ -233,7 +234,11 @@ impl Base {
         Ok(PyTuple::new(py, [key, value])?.into_any())
     }
 
-    pub(super) fn peek<'py>(&self, py: Python<'py>, index: isize) -> PyResult<Bound<'py, PyAny>> {
+    pub(super) fn peek<'py>(
+        &self,
+        py: Python<'py>,
+        Index(index): Index,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let core = self.core().ok_or_else(out_of_range)?;
         let (key, word) = Self::at(core, index)?.ok_or_else(out_of_range)?;
         // SAFETY: O2: the GIL has been held since the lookup.
@@ -259,7 +264,7 @@ impl Base {
     pub(super) fn pop_item<'py>(
         &self,
         py: Python<'py>,
-        index: isize,
+        Index(index): Index,
     ) -> PyResult<Bound<'py, PyAny>> {
         let core = self.core().filter(|core| !core.store.is_empty()).ok_or_else(no_entry)?;
         let (key, word) = if let 0 | -1 = index {
@@ -294,8 +299,8 @@ impl Base {
     pub(super) fn index_of(
         &self,
         key: &Bound<'_, PyAny>,
-        start: Option<isize>,
-        stop: Option<isize>,
+        start: Option<Index>,
+        stop: Option<Index>,
     ) -> PyResult<usize> {
         let missing = || PyValueError::new_err("this key is not in the map, or not in the slice");
         let core = self.core().ok_or_else(missing)?;

@@ -1,5 +1,6 @@
 //! Values as words.
 
+use super::keys::exact;
 use super::map::Base;
 use super::owned;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
@@ -62,11 +63,26 @@ fn int(value: &Bound<'_, PyAny>) -> PyResult<i64> {
     })
 }
 
-/// The float of a value.
+/// The float of a value. An integer must be equal to a float.
 fn float(value: &Bound<'_, PyAny>) -> PyResult<f64> {
-    value.extract::<f64>().map_err(|error| {
-        if error.is_instance_of::<PyTypeError>(value.py()) { wrong("float", value) } else { error }
-    })
+    let inexact = || {
+        PyTypeError::new_err("the values of this map are floats, and none is equal to this number")
+    };
+    let py = value.py();
+    let number = value.extract::<f64>().map_err(|error| {
+        if error.is_instance_of::<PyOverflowError>(py) {
+            inexact()
+        } else if error.is_instance_of::<PyTypeError>(py) {
+            wrong("float", value)
+        } else {
+            error
+        }
+    })?;
+    let rounded = || {
+        let integer = exact(value)?;
+        Ok::<_, PyErr>(integer.is_instance_of::<PyInt>() && !integer.eq(number)?)
+    };
+    if !value.is_exact_instance_of::<PyFloat>() && rounded()? { Err(inexact()) } else { Ok(number) }
 }
 
 fn wrong(wanted: &str, value: &Bound<'_, PyAny>) -> PyErr {
