@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds the wheel in a fresh environment, and runs its tests, its example and a short benchmark.
-# With --quick the wheel is built with the profile `dev`, and threads run for a shorter time.
+# With --quick the wheel is built with the profile `dev`, and threads run for a shorter time. If a
+# tool is missing, the script ends without an error, and with one if SILVICS_REQUIRE=1.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -14,20 +15,23 @@ export CARGO_TARGET_DIR=$target
 place=$target/python
 mkdir -p "$place"
 
-if ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
-  echo "skipped: Python 3.11 or later is missing (apt-get install python3-venv)"
+skip() {
+  echo "skipped: $1"
+  [ "${SILVICS_REQUIRE:-0}" != 1 ]
   exit
+}
+
+if ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+  skip "Python 3.11 or later is missing (apt-get install python3-venv)"
 fi
 if ! [ -x "$place/venv/bin/pip" ] && ! python3 -m venv --clear "$place/venv" >"$place/venv.log" 2>&1; then
-  echo "skipped: Python's venv is missing (apt-get install python3-venv)"
-  exit
+  skip "Python's venv is missing (apt-get install python3-venv)"
 fi
 python=$place/venv/bin/python
-packages=(maturin numpy pytest sortedcontainers)
-if ! "$python" -c 'import maturin, numpy, pytest, sortedcontainers' 2>/dev/null \
-    && ! "$python" -m pip install -q --disable-pip-version-check "${packages[@]}"; then
-  echo "skipped: pip could not install ${packages[*]}"
-  exit
+# The versions with which the tests and the figures of docs/python.md were made.
+packages=(maturin==1.16.0 numpy==2.4.6 pytest==9.2.0 sortedcontainers==2.4.0)
+if ! "$python" -m pip install -q --disable-pip-version-check "${packages[@]}"; then
+  skip "pip could not install ${packages[*]}"
 fi
 
 rm -rf "$place/wheels"

@@ -1,7 +1,7 @@
 //! The types of the keys of a map.
 //!
-//! Python cannot compare keys of different types, and so a map refuses what Python would. All keys
-//! have one [`Kind`]. If they are tuples, all elements at one position have one type, too; tuples
+//! A map refuses keys that Python cannot compare, such as those of different types. All keys have
+//! one [`Kind`]. If they are tuples, all elements at one position have one type, too; tuples
 //! may have different lengths. The [`Shape`] of a map's tuples records these types. A position gets
 //! its type from the first key that has it.
 

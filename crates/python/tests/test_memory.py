@@ -92,7 +92,7 @@ def test_a_cycle_is_collected(structure):
 
 def test_a_map_that_is_reachable_is_not_collected():
     m = Map({k: [k] for k in range(2000)})
-    m["self" if False else -1] = m
+    m[-1] = m
     gc.collect()
     assert len(m) == 2001 and m[5] == [5]
     assert any(referent is m for referent in gc.get_referents(m))
@@ -153,25 +153,22 @@ def test_destructors_use_the_map():
     assert m.check() == len(m)
 
 
-def test_a_destructor_that_raises(capfd):
+def test_a_destructor_that_raises(monkeypatch):
     class Raises:
         def __del__(self):
             raise ZeroDivisionError
 
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
-        try:
-            m = Map({1: Raises()})
-            m[1] = 2
-            m[1] = Raises()
-            del m[1]
-            m[1] = Raises()
-            del m
-        finally:
-            sys.unraisablehook = hook
+    raised = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: raised.append(unraisable.exc_type))
+    m = Map({1: Raises()})
+    m[1] = 2
+    assert raised == [ZeroDivisionError] and m[1] == 2
+    m[1] = Raises()
+    del m[1]
+    assert raised == [ZeroDivisionError] * 2 and 1 not in m
+    m[1] = Raises()
+    del m
+    assert raised == [ZeroDivisionError] * 3
 
 
 def test_a_destructor_in_the_middle_of_iteration():

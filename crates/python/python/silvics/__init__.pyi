@@ -34,7 +34,7 @@ class _Absent: ...
 ABSENT: Final[_Absent]
 
 class LimitError(MemoryError):
-    inserted: int
+    inserted: int  # the entries of a bulk call that are in the map; 0 after other calls
 
 class UnsupportedError(TypeError): ...
 
@@ -145,14 +145,14 @@ class Map(MutableMapping[_K, _V]):
         self,
         minimum: _K | None = None,
         maximum: _K | None = None,
-        inclusive: tuple[bool, bool] = (True, True),
+        inclusive: Iterable[object] = (True, True),
         reverse: bool = False,
     ) -> Iterator[_K]: ...
     def irange_items(
         self,
         minimum: _K | None = None,
         maximum: _K | None = None,
-        inclusive: tuple[bool, bool] = (True, True),
+        inclusive: Iterable[object] = (True, True),
         reverse: bool = False,
     ) -> Iterator[tuple[_K, _V]]: ...
     def islice(
@@ -163,7 +163,7 @@ class Map(MutableMapping[_K, _V]):
         self,
         minimum: _K | None = None,
         maximum: _K | None = None,
-        inclusive: tuple[bool, bool] = (True, True),
+        inclusive: Iterable[object] = (True, True),
     ) -> int: ...
     def bisect_left(self, key: _K, /) -> int: ...
     def bisect_right(self, key: _K, /) -> int: ...
@@ -182,19 +182,19 @@ class Map(MutableMapping[_K, _V]):
         self,
         minimum: _K | None = None,
         maximum: _K | None = None,
-        inclusive: tuple[bool, bool] = (True, True),
+        inclusive: Iterable[object] = (True, True),
     ) -> Any: ...
     def values_array(
         self,
         minimum: _K | None = None,
         maximum: _K | None = None,
-        inclusive: tuple[bool, bool] = (True, True),
+        inclusive: Iterable[object] = (True, True),
     ) -> Any: ...
     def arrays(
         self,
         minimum: _K | None = None,
         maximum: _K | None = None,
-        inclusive: tuple[bool, bool] = (True, True),
+        inclusive: Iterable[object] = (True, True),
     ) -> tuple[Any, Any]: ...
     def shrink(self) -> int: ...
     def check(self) -> int: ...
