@@ -358,9 +358,9 @@ impl Store {
         outcome.map(drop)
     }
 
-    /// Checks that the map is consistent: keys ascend, each is found with its word, and ranks and the
-    /// length count them. Returns the number of keys, or a sentence that names the
-    /// mistake. Another thread that writes meanwhile can cause a false report.
+    /// Checks that the map is consistent: keys ascend, each is found with its word, and the ranks
+    /// and the length count them. Returns the number of keys, or a sentence that names the mistake.
+    /// Another thread that writes meanwhile can cause a false report.
     pub fn check(&self) -> Result<usize, String> {
         let mut entries = Entries::empty(self.are_words());
         let (mut from, mut count) = (Bound::Unbounded, 0);

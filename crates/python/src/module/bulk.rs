@@ -120,12 +120,11 @@ fn wanted<'py>(core: &Core, keys: &Bound<'py, PyAny>) -> PyResult<Wanted<'py>> {
     let (mut unfit, mut first_unfit, mut len) = (Vec::new(), None, 0);
     for key in keys.try_iter()? {
         let key = key?;
-        match looked_for(core, &key)? {
-            Some(made) => read.push(made.key()).map_err(no_memory)?,
-            None => {
-                push(&mut unfit, len)?;
-                first_unfit.get_or_insert(key);
-            }
+        if let Some(made) = looked_for(core, &key)? {
+            read.push(made.key()).map_err(no_memory)?;
+        } else {
+            push(&mut unfit, len)?;
+            first_unfit.get_or_insert(key);
         }
         len += 1;
     }

@@ -31,6 +31,7 @@ pub(super) fn refused(error: AllocError) -> PyErr {
 
 /// The exception of an allocation that failed outside the index.
 #[cold]
+#[allow(clippy::needless_pass_by_value)] // for `map_err`
 pub(super) fn no_memory(error: TryReserveError) -> PyErr {
     PyMemoryError::new_err(error.to_string())
 }

@@ -122,7 +122,7 @@ fn is<T: PyTypeCheck>(object: &Bound<'_, PyAny>) -> bool {
     object.is_instance_of::<T>()
 }
 
-/// The reason why an object with a conversion to a number is none. An array of NumPy is such an
+/// The reason why an object with a conversion to a number is none. An array (`ndarray`) is such an
 /// object: its conversion raises `TypeError` if it has several elements.
 fn no_number(object: &Bound<'_, PyAny>, kind: Kind, error: PyErr) -> Unfit {
     if error.is_instance_of::<PyTypeError>(object.py()) {
@@ -212,7 +212,7 @@ fn index_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 }
 
 /// The `int` of an object with `__index__`, and any other object itself. The comparison of an `int`
-/// with a float is exact; that of an integer of NumPy is not.
+/// with a float is exact; that of a `numpy.int64` is not.
 pub(super) fn exact<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     if has_index(object) { index_of(object) } else { Ok(object.clone()) }
 }

@@ -38,8 +38,11 @@ fn _silvics(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("UnsupportedError", py.get_type::<error::UnsupportedError>())?;
     module.add("ABSENT", single::absent(py)?)?;
     module.add_class::<single::Absent>()?;
-    let hooks = [("after_in_child", wrap_pyfunction!(forked, module)?)].into_py_dict(py)?;
-    py.import("os")?.call_method("register_at_fork", (), Some(&hooks))?;
+    // Some systems have no forks.
+    if let Some(register) = py.import("os")?.getattr_opt("register_at_fork")? {
+        let hook = [("after_in_child", wrap_pyfunction!(forked, module)?)].into_py_dict(py)?;
+        register.call((), Some(&hook))?;
+    }
     module.add_class::<map::Base>()?;
     module.add_class::<cursor::Cursor>()?;
     module.add_class::<ranges::Chunks>()

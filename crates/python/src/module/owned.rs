@@ -36,10 +36,10 @@
 //!
 //! # Forks
 //! The child of `os.fork` has only the thread that forked. Marks of other threads would never be
-//! dropped there. [`forked`] counts the forks in the child. A ledger compares the count when
-//! `detached` is not zero, and ends the calls of other threads if it has changed. No lock of this
-//! module is held by another thread during a fork, because its holder has the GIL, as the thread
-//! that forks does.
+//! dropped there. [`forked`] counts the forks in the child. If the count has changed, releases and
+//! marks end the calls of other threads first, and `__traverse__` ignores them (O4, O7). No other
+//! thread holds a lock of this module during a fork: the holder of such a lock has the GIL, and the
+//! thread that forks has it then.
 //!
 //! # Both sides of the race
 //! A bulk call D reads word `w` without the GIL, and takes its reference later. Meanwhile a call R

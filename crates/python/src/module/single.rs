@@ -112,7 +112,7 @@ impl Base {
         }
     }
 
-    /// Reads a key that is to be inserted. Returns the core, too: a new one for keys of this type if
+    /// Reads a key that is to be inserted, and returns the core: a new one for keys of this type if
     /// the map has none. No Python code runs before it is [kept](Draft::keep).
     #[inline]
     fn to_insert<'k>(&self, key: &'k Bound<'_, PyAny>) -> PyResult<(Draft<'_>, Made<'k>)> {
@@ -209,8 +209,8 @@ impl Base {
             let outcome = core.store.compare_exchange(made.key(), found, word).map_err(refused)?;
             if outcome.is_ok() {
                 if let Some(fresh) = fresh {
-                    // No comparison has run if the map has no core, or if the key has new positions:
-                    // the key was absent then.
+                    // If the map has no core, or if the key has new positions, the key was absent,
+                    // and no comparison has run.
                     core.keep(self, &made);
                     fresh.placed();
                 }
