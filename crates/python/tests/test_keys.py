@@ -2,6 +2,7 @@
 
 import random
 import sys
+import threading
 from decimal import Decimal
 from enum import IntEnum
 from fractions import Fraction
@@ -335,3 +336,20 @@ def test_deep_tuples():
             with pytest.raises(ValueError, match="at most 64 levels"):
                 call()
     assert len(m) == 1
+
+
+def test_deep_tuples_in_a_small_stack():
+    m, deep, outcomes = Map({nested(63): 1}), nested(20_000), []
+
+    def use():
+        m[nested(64)] = 2
+        outcomes.append(deep not in m and list(m) == [nested(63), nested(64)])
+
+    size = threading.stack_size(128 << 10)
+    try:
+        thread = threading.Thread(target=use)
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(size)
+    assert outcomes == [True]

@@ -8,6 +8,7 @@ from collections.abc import (
     MutableMapping,
     ValuesView as _ValuesView,
 )
+from types import GenericAlias
 from typing import Any, Final, Generic, Literal, Self, SupportsIndex, TypeVar, final, overload
 
 _K = TypeVar("_K")
@@ -93,7 +94,7 @@ class Map(MutableMapping[_K, _V]):
         /,
         *,
         keys: type | None = None,
-        values: type = ...,
+        values: type | None = None,
         structure: str | None = None,
         memory_limit: int | None = None,
         pages: Literal["thp", "4k", "hugetlb"] | None = None,
@@ -174,7 +175,10 @@ class Map(MutableMapping[_K, _V]):
     def get_many(self, keys: Iterable[Any], default: Any = None) -> Any: ...
     @overload
     def insert_many(
-        self, keys: SupportsKeysAndGetItem[_K, _V] | Iterable[tuple[_K, _V]], /
+        self,
+        keys: SupportsKeysAndGetItem[_K, _V] | Iterable[tuple[_K, _V]],
+        values: None = None,
+        /,
     ) -> int: ...
     @overload
     def insert_many(self, keys: Iterable[_K], values: Iterable[_V], /) -> int: ...
@@ -196,5 +200,6 @@ class Map(MutableMapping[_K, _V]):
         maximum: _K | None = None,
         inclusive: Iterable[object] = (True, True),
     ) -> tuple[Any, Any]: ...
+    def __class_getitem__(cls, item: Any, /) -> GenericAlias: ...
     def shrink(self) -> int: ...
     def check(self) -> int: ...

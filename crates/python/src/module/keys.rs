@@ -320,24 +320,34 @@ pub(super) fn read<'a>(
         Kind::Str if is::<PyString>(object) => Ok(Made::Block(utf8(object.as_borrowed())?)),
         Kind::Str => Err(Unfit::Type(kind, name_of(object))),
         Kind::Bytes => Ok(Made::Block(Cow::Borrowed(bytes(object.as_borrowed())?))),
-        Kind::Tuple => {
-            let mut parts = parts(object.as_borrowed(), LEVELS)?;
-            let shape = locked(shape);
-            shape.fit(&mut parts).map_err(Unfit::Position)?;
-            let known = shape.knows(&parts);
-            drop(shape);
-            let mut block = Vec::with_capacity(32);
-            write_parts(&parts, &mut block);
-            Ok(if known { Made::Block(Cow::Owned(block)) } else { Made::New(block) })
-        }
+        Kind::Tuple => read_tuple(shape, object),
     }
+}
+
+/// Reads a tuple. It is no part of [`read`], so that the code for numbers stays small.
+#[inline(never)]
+fn read_tuple<'a>(shape: &Mutex<Shape>, object: &Bound<'_, PyAny>) -> Result<Made<'a>, Unfit> {
+    let mut parts = parts(object.as_borrowed(), LEVELS)?;
+    let shape = locked(shape);
+    shape.fit(&mut parts).map_err(Unfit::Position)?;
+    let known = shape.knows(&parts);
+    drop(shape);
+    let mut block = Vec::with_capacity(32);
+    write_parts(&parts, &mut block);
+    Ok(if known { Made::Block(Cow::Owned(block)) } else { Made::New(block) })
 }
 
 /// Gives the positions that an inserted key is the first one to have the types of its elements. No
 /// Python code has run since the key was read.
 #[inline]
 pub(super) fn learn(shape: &Mutex<Shape>, made: &Made<'_>) {
-    let Made::New(block) = made else { return };
+    if let Made::New(block) = made {
+        learn_block(shape, block);
+    }
+}
+
+#[cold]
+fn learn_block(shape: &Mutex<Shape>, block: &[u8]) {
     let admitted = read_parts(block).map(|mut parts| locked(shape).admit(&mut parts));
     debug_assert!(matches!(admitted, Some(Ok(()))), "the key fitted when it was read");
 }

@@ -136,9 +136,17 @@ impl Base {
     #[inline]
     pub(super) fn set(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let fresh = self.values.word(value)?;
-        let (core, made) = self.to_insert(key)?;
-        let old = core.store.upsert(made.key(), fresh.word()).map_err(refused)?;
-        core.keep(self, &made);
+        let old = if let Some(core) = self.core() {
+            let made = core.read(key)?;
+            let old = core.store.upsert(made.key(), fresh.word()).map_err(refused)?;
+            keys::learn(&core.shape, &made);
+            old
+        } else {
+            let (core, made) = self.first_to_insert(key)?;
+            let old = core.store.upsert(made.key(), fresh.word()).map_err(refused)?;
+            core.keep(self, &made);
+            old
+        };
         fresh.placed();
         if let Some(old) = old {
             // SAFETY: O1: the store returned the word to this call as replaced.
