@@ -21,11 +21,15 @@ skip() {
   exit
 }
 
-if ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
-  skip "Python 3.11 or later is missing (apt-get install python3-venv)"
-fi
-if ! [ -x "$place/venv/bin/pip" ] && ! python3 -m venv --clear "$place/venv" >"$place/venv.log" 2>&1; then
-  skip "Python's venv is missing (apt-get install python3-venv)"
+# Makes the environment, unless it is there.
+environment() {
+  [ -x "$place/venv/bin/pip" ] && return
+  python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+    && python3 -m venv --clear "$place/venv"
+}
+if ! environment >"$place/venv.log" 2>&1 \
+    && ! { apt-get update && apt-get install -y --no-install-recommends python3-venv && environment; } >&2; then
+  skip "Python 3.11 or its venv is missing (apt-get install -y --no-install-recommends python3-venv)"
 fi
 python=$place/venv/bin/python
 # The versions with which the tests and the figures of docs/python.md were made.
