@@ -2,7 +2,7 @@
 
 use crate::guard::Caller;
 use crate::handle::{Content, map_of, put, silvics_map, with_map};
-use crate::points::Value;
+use crate::points::{Value, borrows};
 use crate::status::{Fault, Status, call, silvics_status};
 use crate::types::{CKey, CValue, silvics_guard, silvics_key, silvics_value};
 use silvics::dynamic::AnyMap;
@@ -56,7 +56,7 @@ pub unsafe extern "C" fn silvics_get_many(
             return Err(Status::SILVICS_ERROR_NULL.into());
         }
         with_map!(handle.content()?, content => {
-            let caller = Caller { map, guard, borrows: borrows(content) };
+            let caller = Caller { map, guard, borrows: borrows(content, values) };
             let see = |at: usize, value: silvics_value| {
                 // SAFETY: the caller's promise: the position is one of the keys.
                 unsafe { values.add(at).write(value) };
@@ -97,10 +97,6 @@ pub unsafe extern "C" fn silvics_get_words(
         // SAFETY: the caller's promise.
         unsafe { get_many(content, caller, keys, see, found) }
     })
-}
-
-fn borrows<K: CKey, V: CValue>(_: &AnyMap<K, V>) -> bool {
-    V::BORROWED
 }
 
 /// A map from numbers to numbers.
