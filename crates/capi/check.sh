@@ -16,7 +16,8 @@ target=$(realpath -m "${CARGO_TARGET_DIR:-../../target}")
 
 packages=(gcc g++ binutils clang pkg-config)
 has_all() { command -v gcc && command -v g++ && command -v objcopy && command -v clang++ && command -v pkg-config; }
-if ! has_all >/dev/null && ! { apt-get update && apt-get install -y --no-install-recommends "${packages[@]}"; } >&2; then
+install() { apt-get update && apt-get install -y --no-install-recommends "${packages[@]}"; }
+if ! has_all >/dev/null && ! install >&2; then
   echo "skipped: a compiler is missing (apt-get install -y --no-install-recommends ${packages[*]})"
   exit
 fi

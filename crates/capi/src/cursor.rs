@@ -212,7 +212,7 @@ unsafe fn cursor_of<'a>(
     let used = registry::begin(cursor, "cursor", true)?;
     // SAFETY: the caller's promise.
     let cursor = unsafe { cursor.as_mut() }.ok_or(Status::SILVICS_ERROR_NULL)?;
-    cursor.handle.content()?;
+    cursor.handle.is_open()?;
     Ok((cursor, used))
 }
 

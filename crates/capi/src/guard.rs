@@ -48,7 +48,7 @@ fn thread() -> u64 {
 unsafe fn check(guard: *const silvics_guard, map: *const silvics_map) -> Result<(), Status> {
     // SAFETY: the caller's promise.
     let words = unsafe { &(*guard).words };
-    // An unpinned guard is of no map.
+    // An unpinned guard is of no map: of NULL, which no caller passes.
     let is_of = words[MAP] == map.expose_provenance() as u64;
     if is_of && (cfg!(not(debug_assertions)) || words[THREAD] == thread()) {
         Ok(())
@@ -86,12 +86,17 @@ pub unsafe extern "C" fn silvics_pin(
         registry::count(map, true);
         // SAFETY: the guard is writable.
         let words = unsafe { &mut (*guard).words };
-        words[MAP] = map.expose_provenance() as u64;
         words[THREAD] = thread();
-        words[IS_WORDS] = u64::from(matches!(handle.content()?, Content::WordsToWords(_)));
-        words[STATE] = PINNED;
+        is_pinned(words, map, handle.content()?);
         Ok(Status::SILVICS_OK)
     })
+}
+
+/// Lets a guard, which has the view, be one that is pinned for this map.
+fn is_pinned(words: &mut [u64; 8], map: *const silvics_map, content: &Content) {
+    words[MAP] = map.expose_provenance() as u64;
+    words[IS_WORDS] = u64::from(matches!(content, Content::WordsToWords(_)));
+    words[STATE] = PINNED;
 }
 
 /// The view of a guard that is pinned for this map, if the map is one from numbers to numbers. This
@@ -109,7 +114,8 @@ pub(crate) unsafe fn view_of_words<'m>(
         if guard.is_null() || (*guard).words[IS_WORDS] == 0 || check(guard, map).is_err() {
             return None;
         }
-        // H3: the guard has a view of this map, which is open, and not NULL.
+        // H3: the guard has a view of this map, which is open, and not NULL: an unpinned guard is
+        // not one of numbers.
         let used = registry::begin(map, "map", false).ok()?;
         Some((&*(&raw const (*guard).words[VIEW]).cast(), used))
     }
@@ -133,8 +139,9 @@ unsafe fn apart(
     let map: *const silvics_map = with_exposed_provenance(words[MAP] as usize);
     // SAFETY: H3: the guard has the handle of a map that is open.
     let handle = unsafe { map_of(map) }?;
-    (words[STATE], words[MAP]) = (UNPINNED, 0);
-    then(&handle, &raw mut words[VIEW])?;
+    (words[STATE], words[MAP], words[IS_WORDS]) = (UNPINNED, 0, 0);
+    // SAFETY: the words of the view follow within the guard.
+    then(&handle, unsafe { words.as_mut_ptr().add(VIEW) })?;
     Ok(map)
 }
 
@@ -182,8 +189,7 @@ pub unsafe extern "C" fn silvics_repin(guard: *mut silvics_guard) -> silvics_sta
         // SAFETY: the caller's promise.
         unsafe {
             let map = apart(guard, repin)?;
-            (*guard).words[MAP] = map.expose_provenance() as u64;
-            (*guard).words[STATE] = PINNED;
+            is_pinned(&mut (*guard).words, map, map_of(map)?.content()?);
         }
         Ok(Status::SILVICS_OK)
     })

@@ -11,7 +11,14 @@
 //!   before it has unpinned it.
 //! * H4: The content of a handle is taken out once, by the call of `silvics_destroy` that sets
 //!   `closed`. Each other call looks at `closed` first. No other call is under way then: the
-//!   program promises it. A call that begins meanwhile comes from a destructor, on the same thread.
+//!   program promises it. A call that begins meanwhile comes from a destructor, on the same thread,
+//!   or is one of a cursor, which has a share of the map and does not touch the content.
+//!
+//! # Memory ordering
+//! | word | site | ordering | pairs with | why |
+//! |---|---|---|---|---|
+//! | `closed` | store, by `silvics_destroy` | Relaxed | – | all other calls on the map come before that call or after it, by the program's own synchronization (H4) |
+//! | `closed` | load | Relaxed | – | the same; a cursor on another thread may miss the store, and its call then takes effect before the end of the map |
 
 use crate::registry::{self, Use};
 use crate::status::{Fault, Status, call, silvics_status};
@@ -79,12 +86,17 @@ pub(crate) use with_map;
 pub(crate) type CView<'m, K, V> = View<'m, K, V, AnyOrdered<<K as Key>::Form>>;
 
 impl silvics_map {
+    /// Returns an error if the map is destroyed.
+    #[inline(always)]
+    pub(crate) fn is_open(&self) -> Result<(), Status> {
+        let closed = self.closed.load(Ordering::Relaxed);
+        if closed { Err(Status::SILVICS_ERROR_CLOSED) } else { Ok(()) }
+    }
+
     /// The map, unless it is destroyed.
     #[inline(always)]
     pub(crate) fn content(&self) -> Result<&Content, Status> {
-        if self.closed.load(Ordering::Relaxed) {
-            return Err(Status::SILVICS_ERROR_CLOSED);
-        }
+        self.is_open()?;
         // SAFETY: H4: the content is there, and no other call takes it out meanwhile.
         Ok(unsafe { &*self.content.get() })
     }
@@ -309,9 +321,7 @@ pub unsafe extern "C" fn silvics_destroy(map: *mut silvics_map) -> silvics_statu
         }
         // SAFETY: the caller's promise.
         let handle = unsafe { lent(map, "map", true) }?;
-        if handle.closed.load(Ordering::Relaxed) {
-            return Err(Status::SILVICS_ERROR_CLOSED.into());
-        }
+        handle.is_open()?;
         registry::is_unpinned(map)?;
         handle.closed.store(true, Ordering::Relaxed);
         // SAFETY: H4: this call has set `closed`, so it alone takes the content, and no call that

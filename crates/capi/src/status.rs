@@ -97,8 +97,10 @@ fn text(status: silvics_status) -> &'static CStr {
         SILVICS_MISMATCH => c"the key has another value than the expected one",
         SILVICS_ERROR_NULL => c"an argument is NULL that must not be",
         SILVICS_ERROR_HANDLE => c"the handle is not open: it was never made, or it is closed",
-        SILVICS_ERROR_KEY => c"the key is not of the kind of the map: use silvics_word_key for a map of numbers, silvics_bytes_key for one of byte strings",
-        SILVICS_ERROR_VALUE => c"the value is not of the kind of the map: a map of numbers takes no pointer, and a map of buffers takes no NULL",
+        SILVICS_ERROR_KEY => c"the key is not of the kind of the map: use silvics_word_key \
+             for a map of numbers, silvics_bytes_key for one of byte strings",
+        SILVICS_ERROR_VALUE => c"the value is not of the kind of the map: a map of numbers \
+             takes no pointer, and a map of buffers takes no NULL",
         SILVICS_ERROR_STRUCTURE => c"no structure has this name and takes these keys",
         SILVICS_ERROR_OPTION => c"an option has a value that it cannot have",
         SILVICS_ERROR_UNSUPPORTED => c"the structure of the map lacks this capability: choose another structure",

@@ -57,7 +57,8 @@ def test_get_many_of_objects(size):
     wanted = [d.get(key) for key in probes]
     assert m.get_many(probes) == wanted
     assert m.get_many(iter(probes)) == wanted
-    for made in (numpy.array(probes, dtype=numpy.int64), array.array("q", probes), memoryview(array.array("q", probes))):
+    buffer = array.array("q", probes)
+    for made in (numpy.array(probes, dtype=numpy.int64), buffer, memoryview(buffer)):
         assert m.get_many(made) == wanted
     assert m.get_many(numpy.array(probes, dtype=numpy.int64)[::-2]) == wanted[::-2]
     assert m.get_many(["a", *probes, None, 2**80], default="no")[-1] == "no"

@@ -429,14 +429,23 @@ static void mistakes(bool debug) {
   silvics_value value;
   const silvics_key one = silvics_word_key(1);
   EXPECT(silvics_get(NULL, NULL, one, &value) == SILVICS_ERROR_NULL && silvics_len(NULL) == 0);
+  // The guard was one of a map of numbers, and is unpinned: it must not be used for no map.
+  silvics_guard old;
+  EXPECT(silvics_pin(map, &old) == SILVICS_OK && silvics_repin(&old) == SILVICS_OK);
+  EXPECT(silvics_get(map, &old, one, &value) == SILVICS_ABSENT);
+  EXPECT(silvics_unpin(&old) == SILVICS_OK);
+  EXPECT(silvics_get(NULL, &old, one, &value) == SILVICS_ERROR_NULL);
+  EXPECT(silvics_get(map, &old, one, &value) == SILVICS_ERROR_GUARD);
   EXPECT(silvics_get(map, NULL, key("text"), &value) == SILVICS_ERROR_KEY);
   EXPECT(silvics_insert(map, NULL, one, silvics_buffer_value(&value, 1), NULL) ==
          SILVICS_ERROR_VALUE);
   EXPECT(silvics_cursor_open_prefix(map, key("a"), (silvics_cursor **)&value) == SILVICS_ERROR_KEY);
   EXPECT(silvics_cursor_next(NULL, NULL, NULL, NULL) == SILVICS_ERROR_NULL);
   EXPECT(silvics_pin(map, NULL) == SILVICS_ERROR_NULL && silvics_unpin(NULL) == SILVICS_ERROR_NULL);
-  EXPECT(silvics_get(map, NULL, silvics_bytes_key(NULL, 5), &value) == SILVICS_OK ||
-         silvics_len(map) == 0);
+  silvics_map *texts = made(SILVICS_BYTES, SILVICS_WORDS, NULL, NULL);
+  EXPECT(silvics_get(texts, NULL, silvics_bytes_key(NULL, 5), &value) == SILVICS_ERROR_KEY);
+  EXPECT(silvics_get(texts, NULL, silvics_bytes_key(NULL, 0), &value) == SILVICS_ABSENT);
+  EXPECT(silvics_destroy(texts) == SILVICS_OK);
   EXPECT(strcmp(silvics_strerror(SILVICS_ERROR_KEY), silvics_strerror(1234)) != 0);
   EXPECT(strlen(silvics_version()) >= 5);
 
