@@ -14,6 +14,9 @@ use std::collections::{BTreeSet, VecDeque};
 use std::marker::PhantomData;
 use std::rc::Rc;
 
+/// The number of guards that are not registered.
+const UNPROTECTED: u64 = u64::MAX;
+
 /// Shared by a collector, its handles and its guards.
 #[derive(Default)]
 struct State {
@@ -80,6 +83,11 @@ impl Collector {
     pub(crate) fn register(&self) -> LocalHandle {
         LocalHandle(self.0.share())
     }
+
+    /// A guard that holds nothing back.
+    pub(crate) fn unprotected(&self) -> Guard {
+        Guard { number: UNPROTECTED, shared: self.0.share(), stays: PhantomData }
+    }
 }
 
 pub(crate) struct LocalHandle(Shared);
@@ -122,8 +130,10 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        model::step();
-        self.shared.leave(self.number);
+        if self.number != UNPROTECTED {
+            model::step();
+            self.shared.leave(self.number);
+        }
     }
 }
 

@@ -1,0 +1,1 @@
+//! An ordered map with byte keys for Valkey and Redis.
