@@ -1,0 +1,133 @@
+//! Sums, minima and maxima over the values of a range.
+
+use crate::value::{Number, Value};
+
+/// What to compute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// The sum of the values; 0 of none.
+    Sum,
+    /// The smallest value, if there is one.
+    Min,
+    /// The largest value, if there is one.
+    Max,
+}
+
+impl Operation {
+    /// The operation with this name, in any case of letters.
+    pub fn parse(name: &[u8]) -> Option<Self> {
+        let names: [(&[u8], Self); 3] =
+            [(b"SUM", Self::Sum), (b"MIN", Self::Min), (b"MAX", Self::Max)];
+        names.into_iter().find(|(text, _)| name.eq_ignore_ascii_case(text)).map(|(_, it)| it)
+    }
+}
+
+/// The aggregates of the values that were added so far.
+///
+/// Integers are added without loss, in 128 bits. Other numbers are added as floating point numbers,
+/// in the order of their keys; if there is one, the sum is a floating point number.
+#[derive(Clone, Debug, Default)]
+pub struct Aggregate {
+    integers: i128,
+    floats: Option<f64>,
+    min: Option<Number>,
+    max: Option<Number>,
+}
+
+/// Whether `a` is smaller than `b`. An integer and a floating point number are compared as such.
+fn less(a: Number, b: Number) -> bool {
+    match (a, b) {
+        (Number::Integer(a), Number::Integer(b)) => a < b,
+        (Number::Integer(a), Number::Float(b)) => (a as f64) < b,
+        (Number::Float(a), Number::Integer(b)) => a < b as f64,
+        (Number::Float(a), Number::Float(b)) => a < b,
+    }
+}
+
+fn text(number: Number) -> String {
+    match number {
+        Number::Integer(integer) => integer.to_string(),
+        Number::Float(float) => float.to_string(),
+    }
+}
+
+impl Aggregate {
+    /// Adds a value. Returns `None`, and adds nothing, if it is not a number.
+    #[inline]
+    pub fn add(&mut self, value: &Value) -> Option<()> {
+        let number = value.number()?;
+        match number {
+            Number::Integer(integer) => self.integers += i128::from(integer),
+            Number::Float(float) => *self.floats.get_or_insert(0.0) += float,
+        }
+        if self.min.is_none_or(|min| less(number, min)) {
+            self.min = Some(number);
+        }
+        if self.max.is_none_or(|max| less(max, number)) {
+            self.max = Some(number);
+        }
+        Some(())
+    }
+
+    /// The decimal text of a result; `None` for the minimum or maximum of no values.
+    pub fn result(&self, operation: Operation) -> Option<String> {
+        match operation {
+            Operation::Sum => Some(match self.floats {
+                Some(floats) => (self.integers as f64 + floats).to_string(),
+                None => self.integers.to_string(),
+            }),
+            Operation::Min => self.min.map(text),
+            Operation::Max => self.max.map(text),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Operation::{Max, Min, Sum};
+    use super::*;
+
+    fn of(values: &[&str]) -> [Option<String>; 3] {
+        let mut all = Aggregate::default();
+        for value in values {
+            all.add(&Value::new(value.as_bytes()).unwrap()).unwrap();
+        }
+        [Sum, Min, Max].map(|operation| all.result(operation))
+    }
+
+    fn texts(texts: [&str; 3]) -> [Option<String>; 3] {
+        texts.map(|text| Some(text.to_string()))
+    }
+
+    #[test]
+    fn of_nothing_there_is_only_a_sum() {
+        assert_eq!(of(&[]), [Some("0".to_string()), None, None]);
+    }
+
+    #[test]
+    fn integers_lose_nothing() {
+        let max = i64::MAX.to_string();
+        let sum = (2 * i128::from(i64::MAX)).to_string();
+        assert_eq!(of(&[&max, &max]), texts([&sum, &max, &max]));
+        assert_eq!(of(&["-3", "1000000000", "0"]), texts(["999999997", "-3", "1000000000"]));
+    }
+
+    #[test]
+    fn one_fraction_makes_the_sum_one() {
+        assert_eq!(of(&["1", "0.25", "-7"]), texts(["-5.75", "-7", "1"]));
+        assert_eq!(of(&["2", "2.5", "3"]), texts(["7.5", "2", "3"]));
+    }
+
+    #[test]
+    fn a_text_is_no_number() {
+        let mut all = Aggregate::default();
+        assert_eq!(all.add(&Value::new(b"seven").unwrap()), None);
+        assert_eq!(all.result(Sum), Some("0".to_string()));
+    }
+
+    #[test]
+    fn names_in_any_case() {
+        assert_eq!(Operation::parse(b"sUm"), Some(Sum));
+        assert_eq!(Operation::parse(b"AVG"), None);
+    }
+}

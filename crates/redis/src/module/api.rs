@@ -1,0 +1,352 @@
+//! The server's functions, with Rust's types.
+//!
+//! # Invariants
+//! * A1: the server calls the module's commands and callbacks on its event loop, one at a time,
+//!   except that it saves snapshots in a child of `fork`, too. A child has one thread.
+//! * A2: a pointer that the server passes to a command is valid until the command returns. The
+//!   value of a key is valid until the key is written.
+//! * A3: a value of our type is the pointer of an `Arc<ByteMap>`, of which the server owns one
+//!   reference. It gives it back by `free`.
+//! * A4: the server has every function that [`server!`] calls: they came with Redis 7.0 or before,
+//!   as `RedisModule_OnLoad` checks.
+
+use super::jobs::Client;
+use crate::map::{ByteMap, WriteError};
+use crate::request::RequestError;
+use crate::value::{Digits, Value};
+use redis_module::raw;
+use silvics_sync::atomic::{AtomicPtr, Ordering};
+use std::ffi::{CStr, CString, c_int, c_long, c_void};
+use std::marker::PhantomData;
+use std::ptr::null_mut;
+use std::sync::Arc;
+
+/// Calls a function of the server.
+macro_rules! server {
+    ($function:ident($($argument:expr),* $(,)?)) => {
+        (::redis_module::raw::$function.expect("`load` has checked it"))($($argument),*)
+    };
+}
+pub(super) use server;
+
+/// Our type, once it is registered.
+static TYPE: AtomicPtr<raw::RedisModuleType> = AtomicPtr::new(null_mut());
+
+/// Registers our type.
+pub(super) fn set_type(our: *mut raw::RedisModuleType) {
+    TYPE.store(our, Ordering::Relaxed); // the event loop alone reads it
+}
+
+/// Why a command replies with an error.
+pub(super) enum Failure {
+    /// The number of arguments is wrong.
+    Arity,
+    /// The key has a value of another type.
+    WrongType,
+    /// What the client is told.
+    Sentence(String),
+    /// Memory is short.
+    Memory(String),
+}
+
+impl From<RequestError> for Failure {
+    fn from(error: RequestError) -> Self {
+        Self::Sentence(error.0)
+    }
+}
+
+impl From<WriteError> for Failure {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::OutOfMemory => Self::Memory(error.to_string()),
+            _ => Self::Sentence(error.to_string()),
+        }
+    }
+}
+
+/// A call of a command.
+#[derive(Clone, Copy)]
+pub(super) struct Call<'c> {
+    pub(super) ctx: *mut raw::RedisModuleCtx,
+    words: &'c [*mut raw::RedisModuleString],
+}
+
+impl<'c> Call<'c> {
+    /// # Safety
+    /// The arguments are those that the server has passed to a command, which has not returned.
+    pub(super) unsafe fn new(
+        ctx: *mut raw::RedisModuleCtx,
+        words: *mut *mut raw::RedisModuleString,
+        count: c_int,
+    ) -> Self {
+        // SAFETY: the server passes an array of so many words.
+        Self { ctx, words: unsafe { std::slice::from_raw_parts(words, count as usize) } }
+    }
+
+    /// The number of words, the command's name included.
+    pub(super) fn len(self) -> usize {
+        self.words.len()
+    }
+
+    /// Fails if there are fewer than `least` words, or more than `most`.
+    pub(super) fn words_are(self, least: usize, most: usize) -> Result<(), Failure> {
+        if (least..=most).contains(&self.len()) { Ok(()) } else { Err(Failure::Arity) }
+    }
+
+    /// A word that the caller has checked to be there.
+    #[inline]
+    pub(super) fn word(self, at: usize) -> &'c [u8] {
+        let mut len = 0;
+        // SAFETY: A2: the words are valid during the call.
+        unsafe {
+            let start = server!(RedisModule_StringPtrLen(self.words[at], &raw mut len));
+            std::slice::from_raw_parts(start.cast(), len)
+        }
+    }
+
+    /// The words from this one on.
+    pub(super) fn words(self, from: usize) -> impl Iterator<Item = &'c [u8]> {
+        (from..self.len()).map(move |at| self.word(at))
+    }
+
+    pub(super) fn reply(self) -> Reply {
+        Reply(self.ctx)
+    }
+
+    /// Opens the key that the first word behind the command names.
+    pub(super) fn open(self, mode: u32) -> Key<'c> {
+        // SAFETY: A2.
+        let key = unsafe { server!(RedisModule_OpenKey(self.ctx, self.words[1], mode as c_int)) };
+        Key { key: key.cast(), call: PhantomData }
+    }
+
+    /// Opens the key for reading, and returns it with its map, if there is one.
+    pub(super) fn read(self) -> Result<(Key<'c>, Option<&'c ByteMap>), Failure> {
+        let key = self.open(raw::REDISMODULE_READ);
+        let map = key.map()?;
+        Ok((key, map))
+    }
+
+    /// Opens the key for writing, and returns it with its map, if there is one.
+    pub(super) fn write(self) -> Result<(Key<'c>, Option<&'c ByteMap>), Failure> {
+        let key = self.open(raw::REDISMODULE_READ | raw::REDISMODULE_WRITE);
+        let map = key.map()?;
+        Ok((key, map))
+    }
+
+    /// Sends the command to replicas and to the log, as it is, and tells those who listen.
+    pub(super) fn changed(self, event: &CStr) {
+        // SAFETY: A2.
+        unsafe { server!(RedisModule_ReplicateVerbatim(self.ctx)) };
+        self.notify(raw::REDISMODULE_NOTIFY_MODULE as c_int, event);
+    }
+
+    fn notify(self, kind: c_int, event: &CStr) {
+        // SAFETY: A2.
+        unsafe {
+            server!(RedisModule_NotifyKeyspaceEvent(self.ctx, kind, event.as_ptr(), self.words[1]));
+        }
+    }
+
+    /// Does what follows the removal of `removed` entries: see [`Call::changed`]. A map without
+    /// entries goes, as with all types of the server.
+    pub(super) fn removed(self, key: &Key<'c>, map: &ByteMap, removed: usize, event: &CStr) {
+        if removed == 0 {
+            return;
+        }
+        self.changed(event);
+        if map.is_empty() {
+            key.delete();
+            self.notify(raw::REDISMODULE_NOTIFY_GENERIC as c_int, c"del");
+        }
+    }
+
+    /// Whether the client may be blocked: not within a transaction or a script.
+    pub(super) fn may_block(self) -> bool {
+        let never = raw::REDISMODULE_CTX_FLAGS_MULTI
+            | raw::REDISMODULE_CTX_FLAGS_LUA
+            | raw::REDISMODULE_CTX_FLAGS_DENY_BLOCKING;
+        // SAFETY: A2.
+        unsafe { server!(RedisModule_GetContextFlags(self.ctx)) as u32 & never == 0 }
+    }
+
+    /// Blocks the client. `gone` is called if it disconnects.
+    pub(super) fn block(self, gone: raw::RedisModuleDisconnectFunc) -> Client {
+        // SAFETY: A2. The module never calls back a client that is not blocked.
+        unsafe {
+            let client = server!(RedisModule_BlockClient(self.ctx, None, None, None, 0));
+            server!(RedisModule_SetDisconnectCallback(client, gone));
+            Client(client)
+        }
+    }
+}
+
+/// An open key.
+pub(super) struct Key<'c> {
+    key: *mut raw::RedisModuleKey,
+    call: PhantomData<&'c ()>,
+}
+
+impl<'c> Key<'c> {
+    /// The map that the key has.
+    #[inline]
+    pub(super) fn map(&self) -> Result<Option<&'c ByteMap>, Failure> {
+        // SAFETY: the key is open. A3: a value of our type is a `ByteMap`.
+        unsafe {
+            if self.key.is_null()
+                || server!(RedisModule_KeyType(self.key)) == raw::REDISMODULE_KEYTYPE_EMPTY as c_int
+            {
+                return Ok(None);
+            }
+            if server!(RedisModule_ModuleTypeGetType(self.key)) != TYPE.load(Ordering::Relaxed) {
+                return Err(Failure::WrongType);
+            }
+            Ok(Some(borrowed(server!(RedisModule_ModuleTypeGetValue(self.key)))))
+        }
+    }
+
+    /// Gives the key a map. It was opened for writing.
+    pub(super) fn set(&self, map: Arc<ByteMap>) {
+        // SAFETY: the key is open for writing. A3.
+        unsafe {
+            server!(RedisModule_ModuleTypeSetValue(
+                self.key,
+                TYPE.load(Ordering::Relaxed),
+                owned(map)
+            ));
+        }
+    }
+
+    fn delete(&self) {
+        // SAFETY: the key is open for writing. Nobody uses the map behind it any more.
+        unsafe { server!(RedisModule_DeleteKey(self.key)) };
+    }
+}
+
+impl Drop for Key<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the key is open, or null.
+        unsafe { server!(RedisModule_CloseKey(self.key)) };
+    }
+}
+
+/// A map as a value of a key (A3).
+pub(super) fn owned(map: Arc<ByteMap>) -> *mut c_void {
+    Arc::into_raw(map).cast_mut().cast()
+}
+
+/// The map behind a value of a key.
+///
+/// # Safety
+/// The value is of our type (A3), and its key is not written to during `'a`.
+pub(super) unsafe fn borrowed<'a>(value: *mut c_void) -> &'a ByteMap {
+    // SAFETY: the caller's promise.
+    unsafe { &*value.cast() }
+}
+
+/// Another reference to a map that is the value of a key.
+pub(super) fn shared(map: &ByteMap) -> Arc<ByteMap> {
+    // SAFETY: A3: each map that the server has is in an `Arc`, whose reference it owns meanwhile.
+    unsafe {
+        Arc::increment_strong_count(map);
+        Arc::from_raw(map)
+    }
+}
+
+/// Where a command replies.
+#[derive(Clone, Copy)]
+pub(super) struct Reply(pub(super) *mut raw::RedisModuleCtx);
+
+// SAFETY (for all methods): the context is that of a command, or of a blocked client on a thread
+// that has it for itself.
+impl Reply {
+    #[inline]
+    pub(super) fn bytes(self, bytes: &[u8]) {
+        // SAFETY: see above.
+        unsafe {
+            let start = bytes.as_ptr().cast();
+            server!(RedisModule_ReplyWithStringBuffer(self.0, start, bytes.len()));
+        }
+    }
+
+    #[inline]
+    pub(super) fn value(self, value: &Value) {
+        self.bytes(value.bytes(&mut Digits::default()));
+    }
+
+    pub(super) fn optional(self, value: Option<&Value>) {
+        match value {
+            Some(value) => self.value(value),
+            None => self.null(),
+        }
+    }
+
+    pub(super) fn ok(self) {
+        // SAFETY: see above.
+        unsafe { server!(RedisModule_ReplyWithSimpleString(self.0, c"OK".as_ptr())) };
+    }
+
+    pub(super) fn null(self) {
+        // SAFETY: see above.
+        unsafe { server!(RedisModule_ReplyWithNull(self.0)) };
+    }
+
+    pub(super) fn integer(self, integer: usize) {
+        // SAFETY: see above.
+        unsafe { server!(RedisModule_ReplyWithLongLong(self.0, integer as i64)) };
+    }
+
+    pub(super) fn array(self, len: usize) {
+        // SAFETY: see above.
+        unsafe { server!(RedisModule_ReplyWithArray(self.0, len as c_long)) };
+    }
+
+    /// Begins an array whose length [`Reply::end_array`] tells.
+    pub(super) fn begin_array(self) {
+        // SAFETY: see above.
+        unsafe {
+            let unknown = raw::REDISMODULE_POSTPONED_LEN as c_long;
+            server!(RedisModule_ReplyWithArray(self.0, unknown));
+        }
+    }
+
+    pub(super) fn end_array(self, len: usize) {
+        // SAFETY: see above.
+        unsafe { server!(RedisModule_ReplySetArrayLength(self.0, len as c_long)) };
+    }
+
+    /// An entry as one or two elements of an array.
+    #[inline]
+    pub(super) fn entry(self, key: &[u8], value: &Value, keys_only: bool) {
+        self.bytes(key);
+        if !keys_only {
+            self.value(value);
+        }
+    }
+
+    pub(super) fn failure(self, failure: &Failure) {
+        let text = match failure {
+            Failure::Arity => {
+                // SAFETY: see above.
+                unsafe { server!(RedisModule_WrongArity(self.0)) };
+                return;
+            }
+            Failure::WrongType => {
+                "WRONGTYPE Operation against a key holding the wrong kind of value".to_string()
+            }
+            Failure::Sentence(sentence) => format!("ERR {sentence}"),
+            Failure::Memory(sentence) => format!("OOM {sentence}"),
+        };
+        let text = CString::new(text).unwrap_or_default();
+        // SAFETY: see above.
+        unsafe { server!(RedisModule_ReplyWithError(self.0, text.as_ptr())) };
+    }
+}
+
+/// A random number. Called on the event loop.
+pub(super) fn random() -> u64 {
+    let mut bytes = [0; 8];
+    // SAFETY: the server writes so many bytes.
+    unsafe { server!(RedisModule_GetRandomBytes(bytes.as_mut_ptr(), bytes.len())) };
+    u64::from_ne_bytes(bytes)
+}

@@ -1,0 +1,172 @@
+//! Commands on single keys, and on both ends.
+
+use super::alloc::heap;
+use super::api::{Call, Failure, random};
+use crate::map::{ByteMap, Condition};
+use crate::request;
+use std::sync::Arc;
+
+/// A new map, which no key of the server has yet.
+pub(super) fn fresh() -> Result<Arc<ByteMap>, Failure> {
+    Ok(Arc::new(ByteMap::new(heap(), random())?))
+}
+
+/// `OM.SET map key value [NX | XX] [GET]`
+pub(super) fn set(call: Call<'_>) -> Result<(), Failure> {
+    call.words_are(4, usize::MAX)?;
+    let options = request::set_options(&mut call.words(4))?;
+    let (key, map) = call.write()?;
+    let reply = call.reply();
+    let new = match map {
+        Some(_) => None,
+        None if options.condition == Condition::Present => {
+            reply.null();
+            return Ok(());
+        }
+        None => Some(fresh()?),
+    };
+    let map = map.or(new.as_deref()).expect("one of both");
+    let view = map.pin();
+    let set = view.set(call.word(2), call.word(3), options.condition)?;
+    if options.get {
+        reply.optional(set.old.as_deref());
+    } else if set.written {
+        reply.ok();
+    } else {
+        reply.null();
+    }
+    let written = set.written;
+    drop(view);
+    if let Some(new) = new {
+        key.set(new);
+    }
+    if written {
+        call.changed(c"om.set");
+    }
+    Ok(())
+}
+
+/// `OM.GET map key`
+pub(super) fn get(call: Call<'_>) -> Result<(), Failure> {
+    call.words_are(3, 3)?;
+    let (_key, map) = call.read()?;
+    match map {
+        Some(map) => call.reply().optional(map.pin().get(call.word(2)).as_deref()),
+        None => call.reply().null(),
+    }
+    Ok(())
+}
+
+/// `OM.MGET map key [key …]`
+pub(super) fn get_many(call: Call<'_>) -> Result<(), Failure> {
+    call.words_are(3, usize::MAX)?;
+    let (_key, map) = call.read()?;
+    let (reply, view) = (call.reply(), map.map(ByteMap::pin));
+    reply.array(call.len() - 2);
+    for key in call.words(2) {
+        reply.optional(view.as_ref().and_then(|view| view.get(key)).as_deref());
+    }
+    Ok(())
+}
+
+/// `OM.DEL map key [key …]`
+pub(super) fn delete(call: Call<'_>) -> Result<(), Failure> {
+    call.words_are(3, usize::MAX)?;
+    let (key, map) = call.write()?;
+    let removed = match map {
+        Some(map) => {
+            let view = map.pin();
+            call.words(2).filter(|key| view.remove(key)).count()
+        }
+        None => 0,
+    };
+    call.reply().integer(removed);
+    if let Some(map) = map {
+        call.removed(&key, map, removed, c"om.del");
+    }
+    Ok(())
+}
+
+/// `OM.CAS map key (ABSENT | VALUE expected) (ABSENT | VALUE new)`
+pub(super) fn compare_and_set(call: Call<'_>) -> Result<(), Failure> {
+    call.words_are(5, 7)?;
+    let mut words = call.words(3);
+    let expected = request::state(&mut words, "the expected state")?;
+    let new = request::state(&mut words, "the new state")?;
+    request::end(&mut words)?;
+    let (key, map) = call.write()?;
+    let created =
+        if map.is_none() && expected.is_none() && new.is_some() { Some(fresh()?) } else { None };
+    let done = match map.or(created.as_deref()) {
+        Some(map) => map.pin().compare_and_set(call.word(2), expected, new)?,
+        None => expected.is_none(),
+    };
+    call.reply().integer(usize::from(done));
+    if let Some(created) = created {
+        key.set(created);
+    }
+    if !done || (expected.is_none() && new.is_none()) {
+        return Ok(());
+    }
+    match map {
+        Some(map) => call.removed(&key, map, 1, c"om.cas"),
+        None => call.changed(c"om.cas"),
+    }
+    Ok(())
+}
+
+/// `OM.LEN map`
+pub(super) fn len(call: Call<'_>) -> Result<(), Failure> {
+    call.words_are(2, 2)?;
+    let (_key, map) = call.read()?;
+    call.reply().integer(map.map_or(0, ByteMap::len));
+    Ok(())
+}
+
+fn end(call: Call<'_>, last: bool) -> Result<(), Failure> {
+    call.words_are(2, 2)?;
+    let (_key, map) = call.read()?;
+    let (reply, view) = (call.reply(), map.map(ByteMap::pin));
+    match view.as_ref().and_then(|view| view.end(last)) {
+        Some((key, value)) => {
+            reply.array(2);
+            reply.entry(key, &value, false);
+        }
+        None => reply.null(),
+    }
+    Ok(())
+}
+
+/// `OM.FIRST map`
+pub(super) fn first(call: Call<'_>) -> Result<(), Failure> {
+    end(call, false)
+}
+
+/// `OM.LAST map`
+pub(super) fn last(call: Call<'_>) -> Result<(), Failure> {
+    end(call, true)
+}
+
+/// `OM.POP map [FIRST | LAST] [COUNT n]`
+pub(super) fn pop(call: Call<'_>) -> Result<(), Failure> {
+    call.words_are(2, usize::MAX)?;
+    let options = request::pop(&mut call.words(2))?;
+    let (key, map) = call.write()?;
+    let reply = call.reply();
+    let Some(map) = map else {
+        match options.count {
+            Some(_) => reply.array(0),
+            None => reply.null(),
+        }
+        return Ok(());
+    };
+    let removed = {
+        let view = map.pin();
+        let many = options.count.map(|count| count.min(map.len()));
+        reply.array(2 * many.unwrap_or(1));
+        let entries = (0..many.unwrap_or(1)).map_while(|_| view.pop(options.last));
+        entries.inspect(|(key, value)| reply.entry(key, value, false)).count()
+    };
+    call.removed(&key, map, removed, c"om.pop");
+    Ok(())
+}
