@@ -54,7 +54,7 @@ fn text(number: Number) -> String {
 impl Aggregate {
     /// Adds a value. Returns `None`, and adds nothing, if it is not a number.
     #[inline]
-    pub fn add(&mut self, value: &Value) -> Option<()> {
+    pub fn add(&mut self, value: Value<'_>) -> Option<()> {
         let number = value.number()?;
         match number {
             Number::Integer(integer) => self.integers += i128::from(integer),
@@ -86,11 +86,18 @@ impl Aggregate {
 mod tests {
     use super::Operation::{Max, Min, Sum};
     use super::*;
+    use crate::map::testing::Counting;
+    use crate::value::Values;
+    use std::sync::Arc;
+
+    fn add(all: &mut Aggregate, text: &str) -> Option<()> {
+        all.add(Values::new(Arc::new(Counting::default())).store(text.as_bytes()).unwrap().value())
+    }
 
     fn of(values: &[&str]) -> [Option<String>; 3] {
         let mut all = Aggregate::default();
         for value in values {
-            all.add(&Value::new(value.as_bytes()).unwrap()).unwrap();
+            add(&mut all, value).unwrap();
         }
         [Sum, Min, Max].map(|operation| all.result(operation))
     }
@@ -121,7 +128,7 @@ mod tests {
     #[test]
     fn a_text_is_no_number() {
         let mut all = Aggregate::default();
-        assert_eq!(all.add(&Value::new(b"seven").unwrap()), None);
+        assert_eq!(add(&mut all, "seven"), None);
         assert_eq!(all.result(Sum), Some("0".to_string()));
     }
 

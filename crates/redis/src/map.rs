@@ -1,40 +1,45 @@
 //! The type behind a key of the server: an ordered map from byte strings to byte strings.
+//!
+//! # Invariants
+//! * B1: every word in the tree is that of a value whose block belongs to the tree (T1 of
+//!   [`value`](crate::value)). The call that takes a word out of the tree retires its block, under
+//!   the guard of the call.
+//! * B2: views borrow the map, so none is left when the map is dropped.
 
-use crate::value::{Digits, OutOfMemory, Value};
-use silvics::error::{AllocError, BulkLoadError};
-use silvics::map::{Map, Rejected, TryInsertError, Unprotected, ValueRef, View};
-use silvics::{BlockTree, Heap, Shared};
-use silvics_sync::atomic::{AtomicUsize, Ordering};
+use crate::value::{Digits, OutOfMemory, Value, Values, block_of};
+use silvics::domain::{Garbage, Owner, Unprotected};
+use silvics::error::{AllocError, BulkLoadError, TryInsertError};
+use silvics::{BlockTree, Budget, Heap, Lookup, Options, OrderedScan, Pinned, Shared};
 use std::alloc::Layout;
 use std::fmt;
+use std::num::NonZeroUsize;
 use std::ops::Bound;
 use std::sync::Arc;
 
-type Index = BlockTree<[u8], Shared>;
-type Entries = Map<Vec<u8>, Value, Index>;
+type Tree = BlockTree<[u8], Shared>;
 
 /// The two ends of a range of keys.
 pub type Bounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 
 /// An entry that borrows a view.
-pub type Entry<'v> = (&'v [u8], ValueRef<'v, Value>);
+pub type Entry<'v> = (&'v [u8], Value<'v>);
 
 /// An ordered map with byte keys, whose memory comes from a heap of the server, object by object.
 ///
 /// Any thread may read it at any time. All writes come from one thread, the server's event loop;
 /// the methods of [`ByteView`] that decide by an entry's state rely on this.
 pub struct ByteMap {
-    entries: Entries,
+    tree: Tree,
+    /// The blocks of the values, and those that wait to be freed.
+    values: Garbage<Values>,
     heap: Arc<dyn Heap>,
-    /// The bytes of the blocks of present values, as the heap counts them.
-    blocks: AtomicUsize,
     id: u64,
 }
 
 /// A [`ByteMap`] with its domain pinned.
 pub struct ByteView<'m> {
     map: &'m ByteMap,
-    view: View<'m, Vec<u8>, Value, Index>,
+    tree: Pinned<'m, Tree>,
 }
 
 /// When [`ByteView::set`] writes.
@@ -55,7 +60,7 @@ pub struct Set<'v> {
     /// Whether it has written.
     pub written: bool,
     /// The value before the call.
-    pub old: Option<ValueRef<'v, Value>>,
+    pub old: Option<Value<'v>>,
 }
 
 /// The reason why an entry was not written. The map is unchanged.
@@ -106,20 +111,15 @@ impl From<AllocError> for WriteError {
     }
 }
 
-impl<V> From<Rejected<V>> for WriteError {
-    fn from(rejected: Rejected<V>) -> Self {
-        rejected.error.into()
-    }
-}
-
-/// The use of the bytes that a map holds.
+/// The use of the bytes that a map holds. Nodes and blocks that were removed are included while a
+/// scan may read them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
     /// All bytes, as the heap counts them.
     pub total: usize,
-    /// The bytes of nodes, blocks and keys.
-    pub index: usize,
-    /// The bytes of values and of their blocks.
+    /// The bytes of the tree: nodes, keys, and words.
+    pub tree: usize,
+    /// The bytes of values that are not in the words of the tree.
     pub values: usize,
 }
 
@@ -127,15 +127,23 @@ impl ByteMap {
     /// Makes an empty map whose memory comes from `heap`. The id tells maps apart, so that a cursor
     /// is not used with another map.
     pub fn new(heap: Arc<dyn Heap>, id: u64) -> Result<Self, WriteError> {
-        let entries = Entries::builder().heap(Arc::clone(&heap)).build()?;
-        Ok(Self { entries, heap, blocks: AtomicUsize::new(0), id })
+        let budget = Arc::new(Budget::new(None));
+        let options = Options {
+            heap: Some(Arc::clone(&heap)),
+            budget: Some(Arc::clone(&budget)),
+            ..Options::default()
+        };
+        let tree = Tree::with_options(&options)?;
+        let values = Values::new(Arc::clone(&heap));
+        let values = Garbage::new(values, tree.domain().clone(), &budget);
+        Ok(Self { tree, values, heap, id })
     }
 
     /// Makes a map with the entries of another one.
     pub fn copy_of(other: &Self, id: u64) -> Result<Self, WriteError> {
         let mut load = Load::new(Self::new(Arc::clone(&other.heap), id)?);
         let (view, mut digits) = (other.pin(), Digits::default());
-        for (key, value) in &view.view {
+        for (key, value) in view.range((Bound::Unbounded, Bound::Unbounded)) {
             load.push(key.to_vec(), value.bytes(&mut digits))?;
         }
         load.finish()
@@ -144,21 +152,34 @@ impl ByteMap {
     /// Pins the map for calls of this thread. Entries that are removed meanwhile are not freed.
     #[inline]
     pub fn pin(&self) -> ByteView<'_> {
-        ByteView { map: self, view: self.entries.pin() }
+        ByteView { map: self, tree: self.tree.pin() }
     }
 
-    /// A face for scans that pin nothing: [`Map::unprotected`].
+    /// A guard for [`ByteMap::scan_under`].
     ///
     /// # Safety
-    /// The contract is that of [`Map::unprotected`].
-    pub unsafe fn unprotected(&self) -> Unprotected<'_, Vec<u8>, Value, Index> {
-        // SAFETY: the caller's promise.
-        unsafe { self.entries.unprotected() }
+    /// No thread writes to the map until the last use of the guard. In a child of `fork`, no thread
+    /// was writing to it when the process was forked: see [`silvics::Domain::unprotected`].
+    pub unsafe fn unprotected(&self) -> Unprotected {
+        // SAFETY: the caller's promise. `scan_under` only scans.
+        unsafe { self.tree.domain().unprotected() }
+    }
+
+    /// All entries in ascending order, under a guard of this map that pins nothing.
+    ///
+    /// # Safety
+    /// The guard is of this map.
+    pub unsafe fn scan_under<'g>(
+        &'g self,
+        guard: &'g Unprotected,
+    ) -> impl Iterator<Item = Entry<'g>> {
+        // SAFETY: B1. Nobody writes while the guard lives, so no block is freed.
+        self.tree.range(.., guard).map(|(key, word)| (key, unsafe { Value::new(word) }))
     }
 
     /// The number of entries. O(1).
     pub fn len(&self) -> usize {
-        self.entries.len()
+        self.tree.len()
     }
 
     /// Whether there are no entries.
@@ -172,32 +193,26 @@ impl ByteMap {
     }
 
     /// The memory that the map holds. O(1).
-    ///
-    /// Objects of the index and values that were removed, but that a scan may still read, are
-    /// included. The blocks of such values are not.
     pub fn memory(&self) -> Memory {
-        let held = self.entries.memory();
-        let blocks = self.blocks.load(Ordering::Relaxed);
+        let (tree, values) = (self.tree.bytes(), self.values.owner().bytes());
         let own = self.heap.bytes(Layout::new::<Self>());
-        let (total, values) = (held.bytes + blocks + own, held.values + blocks);
-        Memory { total, index: held.index, values }
+        Memory { total: tree + values + own, tree, values }
     }
+}
 
-    /// The bytes that the value's block takes from the heap.
-    fn block_bytes(&self, value: &Value) -> usize {
-        match Layout::array::<u64>(value.block_bytes() / 8) {
-            Ok(layout) if layout.size() > 0 => self.heap.bytes(layout),
-            _ => 0,
+impl Drop for ByteMap {
+    fn drop(&mut self) {
+        let values = self.values.owner();
+        if values.bytes() > 0 {
+            for (_, word) in self.tree.pin().range(..) {
+                // SAFETY: B1, and B2: nobody reads the tree any more, and the map drops it next.
+                unsafe {
+                    if let Some((block, _)) = block_of(word) {
+                        values.free(block);
+                    }
+                }
+            }
         }
-    }
-
-    // Relaxed: one thread changes the count, and others read it as a number alone.
-    fn count(&self, value: &Value) {
-        self.blocks.fetch_add(self.block_bytes(value), Ordering::Relaxed);
-    }
-
-    fn discount(&self, value: &Value) {
-        self.blocks.fetch_sub(self.block_bytes(value), Ordering::Relaxed);
     }
 }
 
@@ -213,43 +228,69 @@ impl<'m> ByteView<'m> {
         self.map
     }
 
+    /// The value of a word that was read under this view.
+    #[inline]
+    #[allow(clippy::unused_self)] // the value borrows the view
+    fn read(&self, word: u64) -> Value<'_> {
+        // SAFETY: B1: the block was in the tree under the view's guard. If it was taken out, it is
+        // freed only after the view is gone.
+        unsafe { Value::new(word) }
+    }
+
+    /// Retires the block of a word that this view has taken out of the tree, and returns its value.
+    #[inline]
+    fn taken(&self, word: u64) -> Value<'_> {
+        // SAFETY: B1: the tree returned the word to this call alone, and later pins do not find it.
+        // The guard is of the domain. B2: no guard protects the block when the map is dropped.
+        unsafe {
+            if let Some((block, bytes)) = block_of(word) {
+                self.map.values.retire(block, bytes, self.tree.guard());
+            }
+        }
+        self.read(word)
+    }
+
     /// The value of a key.
     #[inline]
-    pub fn get(&self, key: &[u8]) -> Option<ValueRef<'_, Value>> {
-        self.view.get(key)
+    pub fn get(&self, key: &[u8]) -> Option<Value<'_>> {
+        self.tree.get(key).map(|word| self.read(word))
+    }
+
+    /// The values of keys. The cache misses of the lookups overlap.
+    pub fn get_many(&self, keys: &[&[u8]]) -> Vec<Option<Value<'_>>> {
+        let mut words = vec![None; keys.len()];
+        self.tree.get_many(keys, &mut words);
+        words.into_iter().map(|word| word.map(|word| self.read(word))).collect()
     }
 
     /// Gives a key a value, if the condition holds.
+    #[inline]
     pub fn set(
         &self,
         key: &[u8],
         value: &[u8],
         condition: Condition,
     ) -> Result<Set<'_>, WriteError> {
-        if condition == Condition::Present && self.get(key).is_none() {
+        if condition == Condition::Present && self.tree.get(key).is_none() {
             return Ok(Set { written: false, old: None });
         }
-        let value = Value::new(value)?;
+        let value = self.map.values.owner().store(value)?;
         if condition == Condition::Absent {
-            return match self.view.try_insert(key, value) {
-                Ok(value) => {
-                    self.map.count(&value);
+            return match self.tree.try_insert(key, value.word()) {
+                Ok(()) => {
+                    value.placed();
                     Ok(Set { written: true, old: None })
                 }
-                Err(TryInsertError::Occupied { present, .. }) => {
-                    Ok(Set { written: false, old: Some(present) })
+                Err(TryInsertError::Occupied(word)) => {
+                    Ok(Set { written: false, old: Some(self.read(word)) })
                 }
-                Err(TryInsertError::Alloc(rejected)) => Err(rejected.into()),
+                Err(TryInsertError::Alloc(error)) => Err(error.into()),
                 Err(_) => Err(WriteError::OutOfMemory),
             };
         }
-        let bytes = self.map.block_bytes(&value);
-        let old = self.view.try_upsert(key, value)?;
-        self.map.blocks.fetch_add(bytes, Ordering::Relaxed);
-        if let Some(old) = &old {
-            self.map.discount(old);
-        }
-        Ok(Set { written: true, old })
+        let old = self.tree.insert(key, value.word())?;
+        value.placed();
+        Ok(Set { written: true, old: old.map(|word| self.taken(word)) })
     }
 
     /// Writes `new` if the key's value is `expected`. `None` stands for an absent key. Returns
@@ -261,60 +302,67 @@ impl<'m> ByteView<'m> {
         new: Option<&[u8]>,
     ) -> Result<bool, WriteError> {
         let as_expected = match (self.get(key), expected) {
-            (Some(value), Some(expected)) => *value == *expected,
+            (Some(value), Some(expected)) => value == *expected,
             (None, None) => true,
             _ => false,
         };
         if !as_expected {
             return Ok(false);
         }
-        match new {
-            Some(new) => self.set(key, new, Condition::Always).map(|set| set.written),
-            None => Ok(self.remove(key) || expected.is_none()),
+        if let Some(new) = new {
+            self.set(key, new, Condition::Always)?;
+        } else {
+            self.remove(key)?;
         }
+        Ok(true)
     }
 
-    /// Removes a key, and returns whether it was present.
-    pub fn remove(&self, key: &[u8]) -> bool {
-        let old = self.view.remove(key);
-        if let Some(old) = &old {
-            self.map.discount(old);
-        }
-        old.is_some()
+    /// Removes a key, and returns its value.
+    pub fn remove(&self, key: &[u8]) -> Result<Option<Value<'_>>, WriteError> {
+        Ok(self.tree.remove(key)?.map(|word| self.taken(word)))
     }
 
     /// The entry with the smallest key, or with the largest one if `last`.
     pub fn end(&self, last: bool) -> Option<Entry<'_>> {
-        if last { self.view.last() } else { self.view.first() }
+        let entry = if last { self.tree.last() } else { self.tree.first() };
+        entry.map(|(key, word)| (key, self.read(word)))
     }
 
     /// Removes the entry with the smallest key, or with the largest one if `last`.
-    pub fn pop(&self, last: bool) -> Option<Entry<'_>> {
-        let entry = if last { self.view.pop_last() } else { self.view.pop_first() };
-        if let Some((_, value)) = &entry {
-            self.map.discount(value);
-        }
-        entry
+    pub fn pop(&self, last: bool) -> Result<Option<Entry<'_>>, WriteError> {
+        let entry = if last { self.tree.pop_last() } else { self.tree.pop_first() };
+        Ok(entry?.map(|(key, word)| (key, self.taken(word))))
     }
 
-    /// The entries between two bounds, in ascending order, or in descending order from its back.
-    /// Copies the bounds.
-    pub fn range<'v>(&'v self, bounds: Bounds<'_>) -> impl DoubleEndedIterator<Item = Entry<'v>> {
-        self.view.range(bounds)
+    /// The entries between two bounds, in ascending order.
+    pub fn range<'v>(&'v self, bounds: Bounds<'v>) -> impl Iterator<Item = Entry<'v>> {
+        self.tree.range(bounds).map(|(key, word)| (key, self.read(word)))
+    }
+
+    /// The entries between two bounds, in descending order.
+    pub fn range_rev<'v>(&'v self, bounds: Bounds<'v>) -> impl Iterator<Item = Entry<'v>> {
+        self.tree.range_rev(bounds).map(|(key, word)| (key, self.read(word)))
     }
 
     /// Removes the first `most` entries between two bounds, or all if there are fewer. Returns
     /// their number.
-    pub fn remove_range(&self, bounds: Bounds<'_>, most: usize) -> usize {
-        self.range(bounds).take(most).filter(|(key, _)| self.remove(key)).count()
+    pub fn remove_range(&self, bounds: Bounds<'_>, most: usize) -> Result<usize, WriteError> {
+        let mut removed = 0;
+        for (key, _) in self.range(bounds).take(most) {
+            removed += usize::from(self.remove(key)?.is_some());
+        }
+        Ok(removed)
     }
 }
 
 /// Entries in ascending order on their way into a new map. Holds at most [`Load::PIECE`] of them
 /// beside the map.
 pub struct Load {
-    map: ByteMap,
-    piece: Vec<(Vec<u8>, Value)>,
+    /// Taken by `finish`.
+    map: Option<ByteMap>,
+    keys: Vec<Vec<u8>>,
+    /// The words of their values. The blocks belong to this list.
+    words: Vec<u64>,
 }
 
 impl Load {
@@ -323,40 +371,75 @@ impl Load {
 
     /// Begins to load into an empty map.
     pub fn new(map: ByteMap) -> Self {
-        Self { map, piece: Vec::new() }
+        Self { map: Some(map), keys: Vec::new(), words: Vec::new() }
+    }
+
+    fn values(&self) -> Option<&Values> {
+        Some(self.map.as_ref()?.values.owner())
     }
 
     /// Adds an entry. Its key is greater than all keys before.
     pub fn push(&mut self, key: Vec<u8>, value: &[u8]) -> Result<(), WriteError> {
-        self.piece.try_reserve(1).map_err(|_| WriteError::OutOfMemory)?;
-        self.piece.push((key, Value::new(value)?));
-        if self.piece.len() < Self::PIECE { Ok(()) } else { self.load() }
+        self.keys.try_reserve(1).map_err(|_| WriteError::OutOfMemory)?;
+        self.words.try_reserve(1).map_err(|_| WriteError::OutOfMemory)?;
+        let word = self.values().ok_or(WriteError::OutOfMemory)?.store(value)?.placed();
+        self.words.push(word);
+        self.keys.push(key);
+        if self.keys.len() < Self::PIECE { Ok(()) } else { self.load() }
     }
 
-    /// Moves the piece into the map.
+    /// Moves the entries into the map: the first piece at once, later ones key by key.
     fn load(&mut self) -> Result<(), WriteError> {
-        let piece = std::mem::take(&mut self.piece);
-        for (_, value) in &piece {
-            self.map.count(value);
-        }
-        if self.map.is_empty() {
-            let heap = Arc::clone(&self.map.heap);
-            self.map.entries =
-                Entries::builder().heap(heap).from_sorted(piece).map_err(|error| match error {
-                    BulkLoadError::Alloc(error) => error.into(),
-                    _ => WriteError::OutOfMemory,
-                })?;
+        let Self { map: Some(map), keys, words } = self else { return Ok(()) };
+        if map.is_empty() {
+            let mut entries: Vec<(&[u8], u64)> = Vec::new();
+            entries.try_reserve(keys.len()).map_err(|_| WriteError::OutOfMemory)?;
+            entries.extend(keys.iter().map(Vec::as_slice).zip(words.iter().copied()));
+            map.tree.bulk_load(&entries, NonZeroUsize::MIN).map_err(|error| match error {
+                BulkLoadError::Alloc(error) => error.into(),
+                _ => WriteError::OutOfMemory,
+            })?;
+            words.clear();
         } else {
-            self.map.entries.pin().try_extend(piece).map_err(|error| error.error)?;
+            let tree = map.tree.pin();
+            let mut loaded = 0;
+            let result: Result<(), WriteError> =
+                keys.iter().zip(words.iter()).try_for_each(|(key, &word)| {
+                    tree.insert(key, word)?;
+                    loaded += 1;
+                    Ok(())
+                });
+            words.drain(..loaded); // the tree has them
+            result?;
         }
+        keys.clear();
         Ok(())
     }
 
     /// The map with all entries.
     pub fn finish(mut self) -> Result<ByteMap, WriteError> {
-        if !self.piece.is_empty() {
-            self.load()?;
-        }
-        Ok(self.map)
+        self.load()?;
+        self.map.take().ok_or(WriteError::OutOfMemory)
     }
 }
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        let words = std::mem::take(&mut self.words);
+        if let Some(values) = self.values() {
+            for word in words {
+                // SAFETY: B1: the tree does not have this word.
+                unsafe {
+                    if let Some((block, _)) = block_of(word) {
+                        values.free(block);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! Scans in steps, between which nothing is pinned.
 
-use crate::map::{Bounds, ByteView};
+use crate::map::{Bounds, ByteView, Entry};
 use crate::value::Value;
 use std::ops::{Bound, ControlFlow};
 
@@ -21,6 +21,24 @@ fn lent(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
     bound.as_ref().map(Vec::as_slice)
 }
 
+/// Calls `each` with the first `most` entries. Returns the last key, unless `each` broke or there
+/// are fewer.
+fn pass<'v>(
+    mut entries: impl Iterator<Item = Entry<'v>>,
+    most: usize,
+    mut each: impl FnMut(&[u8], Value<'_>) -> ControlFlow<()>,
+) -> Option<Vec<u8>> {
+    let mut last = None;
+    for _ in 0..most {
+        let (key, value) = entries.next()?;
+        if each(key, value).is_break() {
+            return None;
+        }
+        last = Some(key);
+    }
+    last.map(<[u8]>::to_vec)
+}
+
 impl Scan {
     /// A scan of the keys between two bounds.
     pub fn new((from, to): Bounds<'_>, descends: bool) -> Self {
@@ -33,28 +51,22 @@ impl Scan {
         &mut self,
         view: &ByteView<'_>,
         most: usize,
-        mut each: impl FnMut(&[u8], &Value) -> ControlFlow<()>,
+        each: impl FnMut(&[u8], Value<'_>) -> ControlFlow<()>,
     ) -> bool {
         if self.over || most == 0 {
             return self.over;
         }
-        let mut entries = view.range((lent(&self.from), lent(&self.to)));
-        let mut last = None;
-        for _ in 0..most {
-            let entry = if self.descends { entries.next_back() } else { entries.next() };
-            let Some((key, value)) = entry else {
-                self.over = true;
-                return true;
-            };
-            if each(key, &value).is_break() {
-                self.over = true;
-                return true;
-            }
-            last = Some(key);
+        let bounds = (lent(&self.from), lent(&self.to));
+        let last = if self.descends {
+            pass(view.range_rev(bounds), most, each)
+        } else {
+            pass(view.range(bounds), most, each)
+        };
+        match last {
+            Some(last) if self.descends => self.to = Bound::Excluded(last),
+            Some(last) => self.from = Bound::Excluded(last),
+            None => self.over = true,
         }
-        let next = last.map_or(Bound::Unbounded, |key| Bound::Excluded(key.to_vec()));
-        drop(entries);
-        *(if self.descends { &mut self.to } else { &mut self.from }) = next;
-        false
+        self.over
     }
 }

@@ -1,7 +1,7 @@
-//! Values: byte strings in eight bytes.
+//! Values: byte strings in a word each, and in a block of memory if they do not fit.
 //!
 //! # Algorithm
-//! A value is one word. Its two lowest bits say what the other bits are:
+//! The two lowest bits of a word say what its other bits are:
 //!
 //! | bits | the value | the other bits |
 //! |---|---|---|
@@ -10,16 +10,19 @@
 //! | `00` | any other bytes | the address of a block: the length in four bytes, then the bytes |
 //!
 //! # Invariants
-//! * T1: a word with the lowest bits `00` is the address of a block of [`words`] words that
-//!   [`Value::boxed`] has made, and only this value owns it. A block never changes.
+//! * T1: a word with the lowest bits `00` is the address of a block that [`Values::store`] has
+//!   made, and that has not been freed. A block never changes.
 //! * T2: a text becomes an integer only if the integer's decimal form is that text. So the bytes
 //!   that come out are those that went in.
 
+use silvics::Heap;
+use silvics::domain::Owner;
+use silvics_sync::atomic::{AtomicUsize, Ordering};
+use std::alloc::Layout;
 use std::fmt;
-use std::ptr::{slice_from_raw_parts_mut, with_exposed_provenance, with_exposed_provenance_mut};
-
-/// The most bytes of a value.
-pub const MAX_VALUE: usize = u32::MAX as usize;
+use std::marker::PhantomData;
+use std::ptr::{NonNull, with_exposed_provenance, with_exposed_provenance_mut};
+use std::sync::Arc;
 
 const FORM: u64 = 0b11;
 const BLOCK: u64 = 0b00;
@@ -36,10 +39,7 @@ const LENGTH: usize = 4;
 // The bytes of an inline value are those behind the first one in memory, and an address is a word.
 const _: () = assert!(cfg!(target_endian = "little") && size_of::<usize>() == 8);
 
-/// A byte string that never changes, in eight bytes and at most one block of memory.
-pub struct Value(u64);
-
-/// Memory was not available for a value, or a value is longer than [`MAX_VALUE`].
+/// Memory was not available for a value, or a value has more than 4 GiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfMemory;
 
@@ -56,9 +56,63 @@ pub enum Number {
     Float(f64),
 }
 
-/// The words of a block for `len` bytes.
-fn words(len: usize) -> usize {
-    (LENGTH + len).div_ceil(8)
+/// The blocks of the values of one map, from a heap.
+#[derive(Debug)]
+pub struct Values {
+    heap: Arc<dyn Heap>,
+    /// The bytes of all blocks, as the heap counts them. Relaxed: it is read as a number alone.
+    bytes: AtomicUsize,
+}
+
+/// A stored value that no map has yet. Its block is freed if it is dropped.
+#[derive(Debug)]
+pub struct Draft<'h> {
+    word: u64,
+    values: &'h Values,
+}
+
+/// A value that is borrowed from a map, or that needs no block.
+#[derive(Clone, Copy)]
+pub struct Value<'v> {
+    word: u64,
+    lives: PhantomData<&'v ()>,
+}
+
+/// What a block is to its heap.
+const KIND: &str = "value";
+
+/// The layout of a block for `len` bytes.
+fn layout(len: usize) -> Option<Layout> {
+    u32::try_from(len).ok()?;
+    Layout::from_size_align(LENGTH + len, 8).ok()
+}
+
+fn form(word: u64) -> u64 {
+    word & FORM
+}
+
+/// The bytes of a block.
+///
+/// # Safety
+/// T1 holds for the word, and the block is not freed during `'v`.
+unsafe fn block<'v>(word: u64) -> &'v [u8] {
+    debug_assert_eq!(form(word), BLOCK);
+    let block = with_exposed_provenance::<u8>(word as usize);
+    // SAFETY: T1: the block has its length and as many bytes.
+    unsafe { std::slice::from_raw_parts(block.add(LENGTH), block.cast::<u32>().read() as usize) }
+}
+
+/// The address and the requested size of the block of a word, if it has one.
+///
+/// # Safety
+/// T1 holds for the word.
+pub(crate) unsafe fn block_of(word: u64) -> Option<(NonNull<u8>, usize)> {
+    if form(word) != BLOCK {
+        return None;
+    }
+    // SAFETY: the caller's promise.
+    let bytes = LENGTH + unsafe { block(word) }.len();
+    Some((NonNull::new(with_exposed_provenance_mut(word as usize))?, bytes))
 }
 
 /// The integer whose decimal form is this text, if its magnitude is small enough.
@@ -74,72 +128,120 @@ fn canonical(text: &[u8]) -> Option<i64> {
     (-INTEGERS..INTEGERS).contains(&integer).then_some(integer)
 }
 
-impl Value {
-    /// Makes a value. Fails if memory for a block cannot be allocated.
-    pub fn new(bytes: &[u8]) -> Result<Self, OutOfMemory> {
-        if bytes.len() <= MAX_INLINE {
+impl Values {
+    /// The blocks of a new map.
+    pub fn new(heap: Arc<dyn Heap>) -> Self {
+        Self { heap, bytes: AtomicUsize::new(0) }
+    }
+
+    /// The bytes of all blocks, as the heap counts them.
+    pub fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Stores a value. Fails if memory for a block cannot be allocated.
+    #[inline]
+    pub fn store(&self, bytes: &[u8]) -> Result<Draft<'_>, OutOfMemory> {
+        let word = if bytes.len() <= MAX_INLINE {
             let mut word = [0; 8];
             word[0] = (INLINE as u8) | ((bytes.len() as u8) << 2);
             word[1..=bytes.len()].copy_from_slice(bytes);
-            return Ok(Self(u64::from_le_bytes(word)));
-        }
-        match canonical(bytes) {
-            Some(integer) => Ok(Self(((integer as u64) << 2) | INTEGER)),
-            None => Self::boxed(bytes),
-        }
+            u64::from_le_bytes(word)
+        } else if let Some(integer) = canonical(bytes) {
+            ((integer as u64) << 2) | INTEGER
+        } else {
+            self.allocate(bytes)?
+        };
+        Ok(Draft { word, values: self })
     }
 
-    fn boxed(bytes: &[u8]) -> Result<Self, OutOfMemory> {
-        let len = u32::try_from(bytes.len()).map_err(|_| OutOfMemory)?;
-        let mut block: Vec<u64> = Vec::new();
-        block.try_reserve_exact(words(bytes.len())).map_err(|_| OutOfMemory)?;
-        block.resize(words(bytes.len()), 0);
-        let block: *mut u8 = Box::into_raw(block.into_boxed_slice()).cast();
+    fn allocate(&self, bytes: &[u8]) -> Result<u64, OutOfMemory> {
+        let layout = layout(bytes.len()).ok_or(OutOfMemory)?;
+        let block = self.heap.alloc(KIND, layout).ok_or(OutOfMemory)?;
         // SAFETY: the block is new and has room for the length and the bytes.
         unsafe {
-            block.cast::<u32>().write(len);
-            block.add(LENGTH).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+            block.cast::<u32>().write(bytes.len() as u32);
+            block.as_ptr().add(LENGTH).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
         }
-        Ok(Self(block.expose_provenance() as u64))
+        self.bytes.fetch_add(self.heap.bytes(layout), Ordering::Relaxed);
+        Ok(block.as_ptr().expose_provenance() as u64)
+    }
+}
+
+// SAFETY: a heap frees on any thread, and does not unwind.
+unsafe impl Owner for Values {
+    unsafe fn free(&self, object: NonNull<u8>) {
+        // SAFETY: T1: the block begins with its length.
+        let len = unsafe { object.cast::<u32>().read() } as usize;
+        let layout = layout(len).expect("it was allocated with this layout");
+        // SAFETY: the caller's promise; `allocate` used the same layout.
+        unsafe { self.heap.free(KIND, object, layout) };
+        self.bytes.fetch_sub(self.heap.bytes(layout), Ordering::Relaxed);
+    }
+}
+
+impl Draft<'_> {
+    /// The word of the value.
+    pub(crate) fn word(&self) -> u64 {
+        self.word
     }
 
-    fn form(&self) -> u64 {
-        self.0 & FORM
+    /// The word of the value, whose block belongs to the caller from now on.
+    pub(crate) fn placed(self) -> u64 {
+        let word = self.word;
+        std::mem::forget(self);
+        word
+    }
+
+    /// The value.
+    pub fn value(&self) -> Value<'_> {
+        Value { word: self.word, lives: PhantomData }
+    }
+}
+
+impl Drop for Draft<'_> {
+    fn drop(&mut self) {
+        // SAFETY: T1: the block is that of this draft alone.
+        unsafe {
+            if let Some((block, _)) = block_of(self.word) {
+                self.values.free(block);
+            }
+        }
+    }
+}
+
+impl Value<'_> {
+    /// # Safety
+    /// T1 holds for the word, and its block is not freed during `'v`.
+    pub(crate) unsafe fn new(word: u64) -> Self {
+        Self { word, lives: PhantomData }
     }
 
     /// The bytes, for which `digits` is the place if the value is an integer. Takes O(1).
     #[inline]
     pub fn bytes<'a>(&'a self, digits: &'a mut Digits) -> &'a [u8] {
-        match self.form() {
+        match form(self.word) {
             // SAFETY: the length is at most 7, and the word has as many bytes behind its first one.
             INLINE => unsafe {
-                let first = (&raw const self.0).cast::<u8>();
-                std::slice::from_raw_parts(first.add(1), (self.0 as usize & 0xff) >> 2)
+                let first = (&raw const self.word).cast::<u8>();
+                std::slice::from_raw_parts(first.add(1), (self.word as usize & 0xff) >> 2)
             },
             INTEGER => digits.0.format(self.integer()).as_bytes(),
-            _ => self.block(),
+            // SAFETY: T1, by the contract of `new`.
+            _ => unsafe { block(self.word) },
         }
     }
 
-    fn integer(&self) -> i64 {
-        debug_assert_eq!(self.form(), INTEGER);
-        (self.0 as i64) >> 2
-    }
-
-    fn block(&self) -> &[u8] {
-        debug_assert_eq!(self.form(), BLOCK);
-        let block = with_exposed_provenance::<u8>(self.0 as usize);
-        // SAFETY: T1: the block has its length and as many bytes, and lives as long as the value.
-        unsafe {
-            std::slice::from_raw_parts(block.add(LENGTH), block.cast::<u32>().read() as usize)
-        }
+    fn integer(self) -> i64 {
+        debug_assert_eq!(form(self.word), INTEGER);
+        (self.word as i64) >> 2
     }
 
     /// The value as a number. It is one if its text is a decimal integer, or a finite floating
     /// point number as Rust parses it.
     #[inline]
     pub fn number(&self) -> Option<Number> {
-        if self.form() == INTEGER {
+        if form(self.word) == INTEGER {
             return Some(Number::Integer(self.integer()));
         }
         let mut digits = Digits::default();
@@ -150,31 +252,15 @@ impl Value {
         let float: f64 = text.parse().ok()?;
         float.is_finite().then_some(Number::Float(float))
     }
-
-    /// The bytes of memory that were requested for the value's block, beside the value itself.
-    pub fn block_bytes(&self) -> usize {
-        if self.form() == BLOCK { 8 * words(self.block().len()) } else { 0 }
-    }
 }
 
-impl Drop for Value {
-    fn drop(&mut self) {
-        if self.form() == BLOCK {
-            let words = words(self.block().len());
-            let block = with_exposed_provenance_mut::<u64>(self.0 as usize);
-            // SAFETY: T1: the block is a leaked box of so many words, which this value owns alone.
-            drop(unsafe { Box::from_raw(slice_from_raw_parts_mut(block, words)) });
-        }
-    }
-}
-
-impl PartialEq<[u8]> for Value {
+impl PartialEq<[u8]> for Value<'_> {
     fn eq(&self, other: &[u8]) -> bool {
         self.bytes(&mut Digits::default()) == other
     }
 }
 
-impl fmt::Debug for Value {
+impl fmt::Debug for Value<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.bytes(&mut Digits::default()).escape_ascii())
     }
@@ -183,12 +269,22 @@ impl fmt::Debug for Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::map::testing::Counting;
     use proptest::prelude::*;
 
-    fn round_trip(bytes: &[u8]) -> Value {
-        let value = Value::new(bytes).unwrap();
+    /// Stores a value, reads it, and frees it. Returns its form, and it as a number.
+    fn round_trip(bytes: &[u8]) -> (u64, Option<Number>) {
+        let heap = Arc::new(Counting::default());
+        let values = Values::new(Arc::<Counting>::clone(&heap));
+        let draft = values.store(bytes).unwrap();
+        let value = draft.value();
         assert_eq!(value.bytes(&mut Digits::default()), bytes);
-        value
+        let found = (form(draft.word()), value.number());
+        assert_eq!(values.bytes(), if found.0 == BLOCK { 16 + LENGTH + bytes.len() } else { 0 });
+        assert_eq!(values.bytes(), heap.live());
+        drop(draft);
+        assert_eq!((values.bytes(), heap.live()), (0, 0));
+        found
     }
 
     #[test]
@@ -210,22 +306,21 @@ mod tests {
             "--------",
             "",
         ] {
-            assert_ne!(round_trip(text.as_bytes()).form(), INTEGER, "{text}");
+            assert_ne!(round_trip(text.as_bytes()).0, INTEGER, "{text}");
         }
     }
 
     #[test]
     fn integers_need_no_block() {
         for integer in [12_345_678, -12_345_678, INTEGERS - 1, -INTEGERS, 1_700_000_000_000] {
-            let value = round_trip(integer.to_string().as_bytes());
-            assert_eq!((value.form(), value.block_bytes()), (INTEGER, 0));
-            assert_eq!(value.number(), Some(Number::Integer(integer)));
+            let found = round_trip(integer.to_string().as_bytes());
+            assert_eq!(found, (INTEGER, Some(Number::Integer(integer))));
         }
     }
 
     #[test]
     fn numbers_are_finite() {
-        let number = |text: &str| round_trip(text.as_bytes()).number();
+        let number = |text: &str| round_trip(text.as_bytes()).1;
         assert_eq!(number("17"), Some(Number::Integer(17)));
         assert_eq!(number("00000000017"), Some(Number::Integer(17)));
         assert_eq!(number("-1.5e3"), Some(Number::Float(-1500.0)));
@@ -238,14 +333,14 @@ mod tests {
     proptest! {
         #[test]
         fn bytes_come_back(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
-            let value = round_trip(&bytes);
-            prop_assert_eq!(value.block_bytes() == 0, bytes.len() <= MAX_INLINE || value.form() == INTEGER);
+            let (form, _) = round_trip(&bytes);
+            prop_assert_eq!(form == INLINE, bytes.len() <= MAX_INLINE);
         }
 
         #[test]
         fn every_integer_comes_back(integer: i64) {
-            let value = round_trip(integer.to_string().as_bytes());
-            prop_assert_eq!(value.number(), Some(Number::Integer(integer)));
+            let (_, number) = round_trip(integer.to_string().as_bytes());
+            prop_assert_eq!(number, Some(Number::Integer(integer)));
         }
     }
 }

@@ -66,7 +66,7 @@ mod unprotected;
 pub use garbage::{Garbage, Owner};
 pub use retired::{BATCH_BYTES, BATCH_OBJECTS};
 pub(crate) use retired::{Hold, Reclaim, Retired, Sealed};
-pub(crate) use unprotected::Unprotected;
+pub use unprotected::Unprotected;
 
 #[cfg(silvics_shuttle)]
 use crate::model_epoch as epoch;

@@ -1,12 +1,23 @@
 //! Scans that pin nothing: beside a collector that runs, and in children of `fork`.
 #![cfg(not(any(silvics_loom, silvics_shuttle, miri)))]
 
-use silvics::{BlockTree, Domain, Map};
+use silvics::{BlockTree, Domain, Lookup, Map, Options, OrderedScan};
 use silvics_sync::Mutex;
 use silvics_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
-type Strings = Map<Vec<u8>, Box<[u8]>, BlockTree<[u8]>>;
+type Tree = BlockTree<[u8]>;
+
+/// A tree of the domain with the keys from 0 to `len`, each with itself as its value.
+fn numbers(domain: &Domain, len: usize) -> Tree {
+    let mut options = Options::default();
+    options.domain = Some(domain.clone());
+    let tree = Tree::with_options(&options).unwrap();
+    for number in 0..len {
+        tree.pin().insert(&key(number), number as u64).unwrap();
+    }
+    tree
+}
 
 fn key(number: usize) -> [u8; 8] {
     (number as u64).to_be_bytes()
@@ -24,34 +35,31 @@ impl Drop for Counts {
 #[test]
 fn the_scan_holds_back_no_memory() {
     let (domain, dropped) = (Domain::new(), Arc::new(AtomicUsize::new(0)));
-    let counting = || Map::<u64, Counts>::builder().domain(domain.clone()).build().unwrap();
-    let scanned: Strings = Map::builder().domain(domain.clone()).build().unwrap();
-    scanned.extend((0..1000).map(|number| (key(number), Box::from(key(number)))));
-    let removes_one = |map: &Map<u64, Counts>| {
-        map.insert(1, Counts(Arc::clone(&dropped)));
-        drop(map.remove(1));
-        map.flush();
+    let scanned = numbers(&domain, 1000);
+    let other = Map::<u64, Counts>::builder().domain(domain.clone()).build().unwrap();
+    let removes_one = || {
+        other.insert(1, Counts(Arc::clone(&dropped)));
+        drop(other.remove(1));
+        other.flush();
         dropped.load(Ordering::SeqCst)
     };
-    let other = counting();
-    // SAFETY: nothing is written to this map any more.
-    let quiet = unsafe { scanned.unprotected() };
-    let mut entries = quiet.iter();
+    // SAFETY: nothing is written to this tree any more.
+    let guard = unsafe { domain.unprotected() };
+    let mut entries = scanned.range(.., &guard);
     assert!(entries.next().is_some());
-    assert_eq!(removes_one(&other), 1);
-    let pinned = scanned.pin();
-    assert_eq!(removes_one(&other), 1, "a view holds it back");
+    assert_eq!(removes_one(), 1);
+    let pinned = domain.pin();
+    assert_eq!(removes_one(), 1, "a pin holds it back");
     assert_eq!(entries.count(), 999);
     drop(pinned);
 }
 
-/// The sum of the bytes of all keys and values. Allocates nothing.
-fn sum(map: &Strings) -> u64 {
-    // SAFETY: only the calling thread writes to the map. If it runs in a child, this thread has
+/// The sum of all values. Allocates nothing.
+fn sum(tree: &Tree) -> u64 {
+    // SAFETY: only the calling thread writes to the tree. If it runs in a child, this thread has
     // forked it.
-    let quiet = unsafe { map.unprotected() };
-    let bytes = |bytes: &[u8]| bytes.iter().map(|&byte| u64::from(byte)).sum::<u64>();
-    quiet.iter().map(|(key, value)| bytes(key) + bytes(&value)).sum()
+    let guard = unsafe { tree.domain().unprotected() };
+    tree.range(.., &guard).map(|(_, value)| value).sum()
 }
 
 /// Forks, has the child call `work`, and returns its status. The child is killed after 3 seconds.
@@ -79,8 +87,7 @@ fn in_child(work: impl FnOnce() -> bool) -> libc::c_int {
 fn a_child_runs_no_deferred_call() {
     const SCANS: usize = 1000; // the collector runs calls in some of as many pins
     let (domain, lock) = (Domain::new(), Arc::new(Mutex::new(())));
-    let map: Strings = Map::builder().domain(domain.clone()).build().unwrap();
-    map.extend((0..10).map(|number| (key(number), Box::from(key(number)))));
+    let tree = numbers(&domain, 10);
     let (locked, is_locked) = mpsc::channel();
     let (finish, finishes) = mpsc::channel::<()>();
     std::thread::scope(|scope| {
@@ -94,8 +101,8 @@ fn a_child_runs_no_deferred_call() {
         is_locked.recv().unwrap();
         let deferred = Arc::clone(&lock);
         domain.pin().defer(move || drop(deferred.lock()));
-        let scans = in_child(|| (0..SCANS).all(|_| sum(&map) > 0));
-        let pins = in_child(|| (0..SCANS).all(|_| map.pin().iter().next().is_some()));
+        let scans = in_child(|| (0..SCANS).all(|_| sum(&tree) == 45));
+        let pins = in_child(|| (0..SCANS).all(|_| tree.pin().range(..).count() == 10));
         finish.send(()).unwrap();
         assert_eq!(scans, 0);
         assert!(libc::WIFSIGNALED(pins) && libc::WTERMSIG(pins) == libc::SIGALRM);
@@ -107,21 +114,21 @@ fn a_child_runs_no_deferred_call() {
 fn a_child_reads_what_its_parent_wrote() {
     const ROUNDS: usize = 300;
     let (domain, stops) = (Domain::new(), AtomicBool::new(false));
-    let map: Strings = Map::builder().domain(domain.clone()).build().unwrap();
-    map.extend((0..5000).map(|number| (key(number), Box::from(key(number)))));
+    let tree = numbers(&domain, 5000);
     let write = |round: usize| {
-        map.insert(key(round * 7), Box::from(&b"replaced"[..]));
-        map.remove(&key(round * 13)[..]);
+        tree.pin().insert(&key(round * 7), 1).unwrap();
+        tree.pin().remove(&key(round * 13)).unwrap();
     };
     let busy = || {
-        let other: Strings = Map::builder().domain(domain.clone()).build().unwrap();
+        let other = Map::<u64, Box<[u8]>>::builder().domain(domain.clone()).build().unwrap();
         for number in 0.. {
             if stops.load(Ordering::Relaxed) {
                 return;
             }
-            other.insert(key(number % 100), Box::from(key(number)));
-            other.remove(&key(number % 50)[..]);
-            let _ = map.pin().range(&key(number % 5000)[..]..).take(10).count();
+            other.insert(number % 100, Box::from(&b"value"[..]));
+            other.remove(number % 50);
+            let from = key(number as usize % 5000);
+            assert!(tree.pin().range(&from[..]..).take(10).count() <= 10);
             drop(Domain::new().pin());
         }
     };
@@ -130,8 +137,8 @@ fn a_child_reads_what_its_parent_wrote() {
         scope.spawn(busy);
         let status = (0..ROUNDS).find_map(|round| {
             write(round);
-            let expected = sum(&map);
-            let status = in_child(|| sum(&map) == expected);
+            let expected = sum(&tree);
+            let status = in_child(|| sum(&tree) == expected);
             (status != 0).then_some((round, status))
         });
         stops.store(true, Ordering::Relaxed);

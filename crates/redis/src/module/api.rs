@@ -270,11 +270,11 @@ impl Reply {
     }
 
     #[inline]
-    pub(super) fn value(self, value: &Value) {
+    pub(super) fn value(self, value: Value<'_>) {
         self.bytes(value.bytes(&mut Digits::default()));
     }
 
-    pub(super) fn optional(self, value: Option<&Value>) {
+    pub(super) fn optional(self, value: Option<Value<'_>>) {
         match value {
             Some(value) => self.value(value),
             None => self.null(),
@@ -317,7 +317,7 @@ impl Reply {
 
     /// An entry as one or two elements of an array.
     #[inline]
-    pub(super) fn entry(self, key: &[u8], value: &Value, keys_only: bool) {
+    pub(super) fn entry(self, key: &[u8], value: Value<'_>, keys_only: bool) {
         self.bytes(key);
         if !keys_only {
             self.value(value);

@@ -30,7 +30,7 @@ pub(super) fn map(call: Call<'_>) -> Result<(), Failure> {
     let numbers: [(&str, usize); 4] = [
         ("entries", map.len()),
         ("bytes", memory.total),
-        ("index-bytes", memory.index),
+        ("tree-bytes", memory.tree),
         ("value-bytes", memory.values),
     ];
     let texts = [("structure", "blocks"), ("pages", pages())];

@@ -47,9 +47,10 @@ unsafe fn for_entries(value: *const c_void, mut each: impl FnMut(&[u8], &[u8])) 
     let map = unsafe { borrowed(value.cast_mut()) };
     // SAFETY: A1: only the event loop writes to maps. It is in this callback; in a child, it was in
     // the call of `fork`.
-    let quiet = unsafe { map.unprotected() };
+    let guard = unsafe { map.unprotected() };
     let mut digits = Digits::default();
-    for (key, value) in &quiet {
+    // SAFETY: the guard is that of the map.
+    for (key, value) in unsafe { map.scan_under(&guard) } {
         each(key, value.bytes(&mut digits));
     }
 }

@@ -29,7 +29,7 @@ pub(super) fn set(call: Call<'_>) -> Result<(), Failure> {
     let view = map.pin();
     let set = view.set(call.word(2), call.word(3), options.condition)?;
     if options.get {
-        reply.optional(set.old.as_deref());
+        reply.optional(set.old);
     } else if set.written {
         reply.ok();
     } else {
@@ -51,7 +51,7 @@ pub(super) fn get(call: Call<'_>) -> Result<(), Failure> {
     call.words_are(3, 3)?;
     let (_key, map) = call.read()?;
     match map {
-        Some(map) => call.reply().optional(map.pin().get(call.word(2)).as_deref()),
+        Some(map) => call.reply().optional(map.pin().get(call.word(2))),
         None => call.reply().null(),
     }
     Ok(())
@@ -61,10 +61,16 @@ pub(super) fn get(call: Call<'_>) -> Result<(), Failure> {
 pub(super) fn get_many(call: Call<'_>) -> Result<(), Failure> {
     call.words_are(3, usize::MAX)?;
     let (_key, map) = call.read()?;
-    let (reply, view) = (call.reply(), map.map(ByteMap::pin));
+    let reply = call.reply();
     reply.array(call.len() - 2);
-    for key in call.words(2) {
-        reply.optional(view.as_ref().and_then(|view| view.get(key)).as_deref());
+    let Some(map) = map else {
+        call.words(2).for_each(|_| reply.null());
+        return Ok(());
+    };
+    let keys: Vec<&[u8]> = call.words(2).collect();
+    let view = map.pin();
+    for value in view.get_many(&keys) {
+        reply.optional(value);
     }
     Ok(())
 }
@@ -73,13 +79,13 @@ pub(super) fn get_many(call: Call<'_>) -> Result<(), Failure> {
 pub(super) fn delete(call: Call<'_>) -> Result<(), Failure> {
     call.words_are(3, usize::MAX)?;
     let (key, map) = call.write()?;
-    let removed = match map {
-        Some(map) => {
-            let view = map.pin();
-            call.words(2).filter(|key| view.remove(key)).count()
+    let mut removed = 0;
+    if let Some(map) = map {
+        let view = map.pin();
+        for key in call.words(2) {
+            removed += usize::from(view.remove(key)?.is_some());
         }
-        None => 0,
-    };
+    }
     call.reply().integer(removed);
     if let Some(map) = map {
         call.removed(&key, map, removed, c"om.del");
@@ -130,7 +136,7 @@ fn end(call: Call<'_>, last: bool) -> Result<(), Failure> {
     match view.as_ref().and_then(|view| view.end(last)) {
         Some((key, value)) => {
             reply.array(2);
-            reply.entry(key, &value, false);
+            reply.entry(key, value, false);
         }
         None => reply.null(),
     }
@@ -160,13 +166,19 @@ pub(super) fn pop(call: Call<'_>) -> Result<(), Failure> {
         }
         return Ok(());
     };
-    let removed = {
+    let wanted = options.count.map_or(1, |count| count.min(map.len()));
+    let mut removed = 0;
+    {
         let view = map.pin();
-        let many = options.count.map(|count| count.min(map.len()));
-        reply.array(2 * many.unwrap_or(1));
-        let entries = (0..many.unwrap_or(1)).map_while(|_| view.pop(options.last));
-        entries.inspect(|(key, value)| reply.entry(key, value, false)).count()
-    };
+        reply.begin_array();
+        while removed < wanted
+            && let Some((key, value)) = view.pop(options.last)?
+        {
+            reply.entry(key, value, false);
+            removed += 1;
+        }
+        reply.end_array(2 * removed);
+    }
     call.removed(&key, map, removed, c"om.pop");
     Ok(())
 }

@@ -4,7 +4,7 @@
 use super::api::{Call, Failure, Reply, shared};
 use super::jobs::{Job, Work, settings, submit};
 use crate::aggregate::{Aggregate, Operation};
-use crate::map::{Bounds, ByteMap, ByteView, Entry};
+use crate::map::{Bounds, ByteView, Entry};
 use crate::request::{self, Cursor, Slice, behind};
 use crate::scan::Scan;
 use std::ops::{Bound, ControlFlow};
@@ -56,15 +56,15 @@ fn list(call: Call<'_>, bounds: Bounds<'_>, descends: bool, slice: Slice) -> Res
         }
     }
     let view = map.pin();
-    let (entries, few) = (view.range(bounds), slice.count.min(threshold));
+    let few = slice.count.min(threshold);
     let entries: Vec<Entry<'_>> = if descends {
-        collect(entries.rev().skip(slice.offset).take(slice.count), few)
+        collect(view.range_rev(bounds).skip(slice.offset).take(slice.count), few)
     } else {
-        collect(entries.skip(slice.offset).take(slice.count), few)
+        collect(view.range(bounds).skip(slice.offset).take(slice.count), few)
     };
     let reply = call.reply();
     reply.array(entries.len() * if slice.keys_only { 1 } else { 2 });
-    for (key, value) in &entries {
+    for (key, value) in entries {
         reply.entry(key, value, slice.keys_only);
     }
     Ok(())
@@ -108,7 +108,7 @@ pub(super) fn scan(call: Call<'_>) -> Result<(), Failure> {
         _ => reply.bytes(b"0"),
     }
     reply.array(some.len() * if keys_only { 1 } else { 2 });
-    for (key, value) in &some {
+    for (key, value) in some {
         reply.entry(key, value, keys_only);
     }
     Ok(())
@@ -198,7 +198,10 @@ pub(super) fn delete(call: Call<'_>) -> Result<(), Failure> {
     let bounds = request::bounds(&mut words, false)?;
     let most = request::count(&mut words)?.unwrap_or(usize::MAX);
     let (key, map) = call.write()?;
-    let removed = map.map_or(0, |map: &ByteMap| map.pin().remove_range(bounds, most));
+    let removed = match map {
+        Some(map) => map.pin().remove_range(bounds, most)?,
+        None => 0,
+    };
     call.reply().integer(removed);
     if let Some(map) = map {
         call.removed(&key, map, removed, c"om.delrange");

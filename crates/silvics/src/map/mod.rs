@@ -11,7 +11,6 @@
 //! * `batched.rs`: scans that read some entries at a time: [`OwnedRange`] (`owned_range.rs`), whose
 //!   entries are copies (`copies.rs`), and [`PinnedRange`] (`pinned_range.rs`).
 //! * `cursor.rs`: [`Cursor`], a position that owns the memory it needs.
-//! * `unprotected.rs`: scans that pin nothing, for children of `fork`.
 //! * `key/`: the keys of maps; see [`crate::key`].
 //! * `versions/`: [`VersionedMap`](versions::VersionedMap), a map that keeps older versions.
 //! * `multi/`: [`MultiMap`](multi::MultiMap), a map with several values for each key.
@@ -67,7 +66,6 @@ mod scan;
 mod serde;
 mod set;
 mod spot;
-mod unprotected;
 pub(crate) mod value;
 mod verbs;
 pub mod versions;
@@ -90,7 +88,6 @@ pub use parallel::ParRange;
 pub use pinned_range::PinnedRange;
 pub use scan::{KeyRange, Range, RangeRev};
 pub use set::{Set, SetRange, SetView};
-pub use unprotected::Unprotected;
 pub use value::{Value, ValueRef};
 pub use view::View;
 
