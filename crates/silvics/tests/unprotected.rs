@@ -10,8 +10,7 @@ type Tree = BlockTree<[u8]>;
 
 /// A tree of the domain with the keys from 0 to `len`, each with itself as its value.
 fn numbers(domain: &Domain, len: usize) -> Tree {
-    let mut options = Options::default();
-    options.domain = Some(domain.clone());
+    let options = Options { domain: Some(domain.clone()), ..Options::default() };
     let tree = Tree::with_options(&options).unwrap();
     for number in 0..len {
         tree.pin().insert(&key(number), number as u64).unwrap();
