@@ -9,7 +9,9 @@
 use crate::value::{Digits, OutOfMemory, Value, Values, block_of};
 use silvics::domain::{Garbage, Owner, Unprotected};
 use silvics::error::{AllocError, BulkLoadError, TryInsertError};
-use silvics::{BlockTree, Budget, Heap, Lookup, Options, OrderedScan, Pinned, Shared};
+use silvics::{
+    BlockTree, Budget, Heap, Lookup, Options, OrderedIndex, OrderedScan, Pinned, Shared,
+};
 use std::alloc::Layout;
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -177,6 +179,66 @@ impl ByteMap {
         self.tree.range(.., guard).map(|(key, word)| (key, unsafe { Value::new(word) }))
     }
 
+    /// Removes the first `most` entries between two bounds, or all if there are fewer. Returns
+    /// their number.
+    pub fn remove_range(&self, bounds: Bounds<'_>, most: usize) -> Result<usize, WriteError> {
+        self.in_steps(most, |view, step| {
+            let mut removed = 0;
+            for (key, _) in view.range(bounds).take(step) {
+                removed += usize::from(view.remove(key)?.is_some());
+            }
+            Ok(removed)
+        })
+    }
+
+    /// Removes the `most` smallest keys, or the largest ones if `last`, and calls `each` with their
+    /// entries. Returns their number.
+    pub fn pop(
+        &self,
+        last: bool,
+        most: usize,
+        mut each: impl FnMut(Entry<'_>),
+    ) -> Result<usize, WriteError> {
+        self.in_steps(most, |view, step| {
+            let mut popped = 0;
+            while popped < step
+                && let Some(entry) = view.pop(last)?
+            {
+                each(entry);
+                popped += 1;
+            }
+            Ok(popped)
+        })
+    }
+
+    /// Calls `remove` with a view and a number of entries, until it has removed `most` entries or
+    /// there are no more. It pins anew for each step, so that memory can be freed in between.
+    fn in_steps(
+        &self,
+        most: usize,
+        mut remove: impl FnMut(&ByteView<'_>, usize) -> Result<usize, WriteError>,
+    ) -> Result<usize, WriteError> {
+        /// The most entries that are removed under one pin.
+        const STEP: usize = 256;
+        let mut removed = 0;
+        loop {
+            let step = STEP.min(most - removed);
+            let now = remove(&self.pin(), step)?;
+            removed += now;
+            if now < step || removed == most {
+                break;
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Frees the memory of removed entries that no pin protects. Called by writers after removals
+    /// of many entries, when they have no pin.
+    pub fn settle(&self) {
+        self.tree.shrink();
+        self.values.flush();
+    }
+
     /// The number of entries. O(1).
     pub fn len(&self) -> usize {
         self.tree.len()
@@ -329,7 +391,7 @@ impl<'m> ByteView<'m> {
     }
 
     /// Removes the entry with the smallest key, or with the largest one if `last`.
-    pub fn pop(&self, last: bool) -> Result<Option<Entry<'_>>, WriteError> {
+    fn pop(&self, last: bool) -> Result<Option<Entry<'_>>, WriteError> {
         let entry = if last { self.tree.pop_last() } else { self.tree.pop_first() };
         Ok(entry?.map(|(key, word)| (key, self.taken(word))))
     }
@@ -342,16 +404,6 @@ impl<'m> ByteView<'m> {
     /// The entries between two bounds, in descending order.
     pub fn range_rev<'v>(&'v self, bounds: Bounds<'v>) -> impl Iterator<Item = Entry<'v>> {
         self.tree.range_rev(bounds).map(|(key, word)| (key, self.read(word)))
-    }
-
-    /// Removes the first `most` entries between two bounds, or all if there are fewer. Returns
-    /// their number.
-    pub fn remove_range(&self, bounds: Bounds<'_>, most: usize) -> Result<usize, WriteError> {
-        let mut removed = 0;
-        for (key, _) in self.range(bounds).take(most) {
-            removed += usize::from(self.remove(key)?.is_some());
-        }
-        Ok(removed)
     }
 }
 
@@ -401,11 +453,10 @@ impl Load {
             })?;
             words.clear();
         } else {
-            let tree = map.tree.pin();
             let mut loaded = 0;
             let result: Result<(), WriteError> =
                 keys.iter().zip(words.iter()).try_for_each(|(key, &word)| {
-                    tree.insert(key, word)?;
+                    map.tree.pin().insert(key, word)?;
                     loaded += 1;
                     Ok(())
                 });
@@ -419,7 +470,9 @@ impl Load {
     /// The map with all entries.
     pub fn finish(mut self) -> Result<ByteMap, WriteError> {
         self.load()?;
-        self.map.take().ok_or(WriteError::OutOfMemory)
+        let map = self.map.take().ok_or(WriteError::OutOfMemory)?;
+        map.settle();
+        Ok(map)
     }
 }
 

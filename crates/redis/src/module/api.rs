@@ -64,6 +64,10 @@ impl From<WriteError> for Failure {
     }
 }
 
+/// From this number of removed entries on, a command frees their memory before it returns. The
+/// memory of fewer ones is freed by later commands.
+const MANY: usize = 64;
+
 /// A call of a command.
 #[derive(Clone, Copy)]
 pub(super) struct Call<'c> {
@@ -79,6 +83,9 @@ impl<'c> Call<'c> {
         words: *mut *mut raw::RedisModuleString,
         count: c_int,
     ) -> Self {
+        if words.is_null() {
+            return Self { ctx, words: &[] }; // a module that is loaded without arguments
+        }
         // SAFETY: the server passes an array of so many words.
         Self { ctx, words: unsafe { std::slice::from_raw_parts(words, count as usize) } }
     }
@@ -149,12 +156,15 @@ impl<'c> Call<'c> {
     }
 
     /// Does what follows the removal of `removed` entries: see [`Call::changed`]. A map without
-    /// entries goes, as with all types of the server.
+    /// entries goes, as with all types of the server. The caller has no view of the map.
     pub(super) fn removed(self, key: &Key<'c>, map: &ByteMap, removed: usize, event: &CStr) {
         if removed == 0 {
             return;
         }
         self.changed(event);
+        if removed >= MANY {
+            map.settle();
+        }
         if map.is_empty() {
             key.delete();
             self.notify(raw::REDISMODULE_NOTIFY_GENERIC as c_int, c"del");

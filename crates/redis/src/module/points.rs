@@ -166,17 +166,17 @@ pub(super) fn pop(call: Call<'_>) -> Result<(), Failure> {
         }
         return Ok(());
     };
-    let wanted = options.count.map_or(1, |count| count.min(map.len()));
+    match options.count {
+        Some(_) => reply.begin_array(),
+        None => reply.array(2), // the map has an entry
+    }
     let mut removed = 0;
-    {
-        let view = map.pin();
-        reply.begin_array();
-        while removed < wanted
-            && let Some((key, value)) = view.pop(options.last)?
-        {
-            reply.entry(key, value, false);
-            removed += 1;
-        }
+    // An error would end the list early. A removal from a tree of blocks has none.
+    let _ = map.pop(options.last, options.count.unwrap_or(1), |(key, value)| {
+        reply.entry(key, value, false);
+        removed += 1;
+    });
+    if options.count.is_some() {
         reply.end_array(2 * removed);
     }
     call.removed(&key, map, removed, c"om.pop");

@@ -199,7 +199,7 @@ pub(super) fn delete(call: Call<'_>) -> Result<(), Failure> {
     let most = request::count(&mut words)?.unwrap_or(usize::MAX);
     let (key, map) = call.write()?;
     let removed = match map {
-        Some(map) => map.pin().remove_range(bounds, most)?,
+        Some(map) => map.remove_range(bounds, most)?,
         None => 0,
     };
     call.reply().integer(removed);

@@ -1,0 +1,119 @@
+//! Snapshots that are damaged, modules that are loaded wrongly.
+
+use super::{Running, fill, log, start};
+use std::path::Path;
+
+/// A snapshot with one map of 5000 entries, without a checksum.
+fn snapshot() -> Vec<u8> {
+    let mut running =
+        Running::start("", "--rdbchecksum no --rdbcompression no --dbfilename dump.rdb");
+    fill(&mut running.connection, "a-map", 5000, |number| {
+        (format!("key/{number:06}"), "value".into())
+    });
+    running.run_all(&["SAVE"]);
+    std::fs::read(running.folder.path().join("dump.rdb")).unwrap()
+}
+
+/// Starts a server that loads this snapshot, and expects that it refuses. Returns its log.
+fn refused(snapshot: &[u8]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("dump.rdb"), snapshot).unwrap();
+    let started = start(folder.path(), "", "--rdbchecksum no --dbfilename dump.rdb");
+    assert!(started.is_err(), "the server has started");
+    log(folder.path())
+}
+
+fn find(bytes: &[u8], part: &[u8]) -> usize {
+    bytes.windows(part.len()).position(|window| window == part).expect("it is in the snapshot")
+}
+
+/// The id of our type with a version of its format: nine characters of six bits, and ten bits.
+fn type_id(version: u64) -> [u8; 8] {
+    let characters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let place = |character| characters.iter().position(|&other| other == character).unwrap() as u64;
+    let name = b"silvicsOM".iter().fold(0, |id, &character| id << 6 | place(character));
+    (name << 10 | version).to_be_bytes()
+}
+
+#[test]
+fn damaged_snapshots_are_refused_with_a_sentence() {
+    let intact = snapshot();
+    let at = find(&intact, &type_id(1));
+
+    let mut newer = intact.clone();
+    newer[at..at + 8].copy_from_slice(&type_id(2));
+    let sentence = "it has version 2, and this module reads versions up to 1: load a newer module";
+    assert!(refused(&newer).contains(sentence));
+
+    let cut = find(&intact, b"key/000000") + 500;
+    let sentence = "a map cannot be loaded: the snapshot ends within it: restore an intact one";
+    let log = refused(&intact[..cut]);
+    assert!(log.contains(sentence), "{log}");
+
+    // The first key of the second piece is smaller than the keys before it.
+    let mut unsorted = intact.clone();
+    let first = find(&intact, b"key/000000") + 10;
+    let second = first + find(&intact[first..], b"key/00");
+    unsorted[second] = b'a';
+    let log = refused(&unsorted);
+    let sentence = "a map cannot be loaded: its keys are not in ascending order: restore an intact \
+                    snapshot";
+    assert!(log.contains(sentence), "{log}");
+}
+
+#[test]
+fn a_snapshot_with_too_few_entries_is_refused() {
+    let intact = snapshot();
+    let at = find(&intact, &type_id(1)) + 8;
+    // The opcode of an unsigned number, and 5000 = 0x1388 in 14 bits: the number of entries.
+    assert_eq!(intact[at..at + 3], [2, 0x40 | 0x13, 0x88]);
+    let mut more = intact.clone();
+    more[at + 2] += 1;
+    let log = refused(&more);
+    assert!(log.contains("a map cannot be loaded: it has 5000 entries instead of 5001"), "{log}");
+}
+
+#[test]
+fn a_payload_with_garbage_is_refused() {
+    let mut running = Running::start("", "");
+    running.run_all(&["OM.SET m a 1"]);
+    let mut payload: Vec<u8> = redis::cmd("DUMP").arg("m").query(&mut running.connection).unwrap();
+    let middle = payload.len() / 2;
+    payload[middle] ^= 1;
+    let restored =
+        redis::cmd("RESTORE").arg("n").arg(0).arg(&payload).query::<()>(&mut running.connection);
+    assert!(restored.is_err());
+    assert_eq!(running.run("EXISTS n"), "0");
+}
+
+#[test]
+fn the_module_is_loaded_once() {
+    let mut running = Running::start("", "--enable-module-command yes");
+    running.run_all(&["OM.SET m a 1"]);
+    let module = std::env::var("SILVICS_MODULE").unwrap();
+    let copy = running.folder.path().join("copy.so");
+    std::fs::copy(&module, &copy).unwrap();
+    for path in [Path::new(&module), &copy] {
+        let reply = running.run(&format!("MODULE LOAD {}", path.display()));
+        assert!(reply.starts_with("!ERR Error loading the extension"), "{reply}");
+        let sentence = "a module with the name silvics is loaded already: load it once";
+        assert!(running.log().contains(sentence), "{}", running.log());
+        assert_eq!(running.run("OM.GET m a"), "1");
+    }
+    assert!(running.run("MODULE UNLOAD silvics").starts_with("!ERR"));
+    assert_eq!(running.run("OM.SET m b 2"), "OK");
+}
+
+#[test]
+fn wrong_arguments_of_the_module_are_refused_with_a_sentence() {
+    for (arguments, sentence) in [
+        ("threads x", "'threads' needs a number: give 0 or more"),
+        ("threads", "'threads' needs a number: give 0 or more"),
+        ("threads 65", "threads is 65: give at most 64"),
+        ("speed 9", "'speed' is not an argument: give threads n, or threshold n"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(start(folder.path(), arguments, "").is_err());
+        assert!(log(folder.path()).contains(sentence), "{}", log(folder.path()));
+    }
+}
