@@ -9,7 +9,8 @@ export CARGO_TARGET_DIR=$target
 place=$target/redis
 mkdir -p "$place"
 
-# Installs what building the module and running the servers needs. Fails if it cannot be had.
+# Installs what building the module and running the servers needs. Fails if a package cannot be
+# installed.
 packages() {
   local clang=(/usr/lib/llvm-*/lib/libclang*.so* /usr/lib/x86_64-linux-gnu/libclang*.so*)
   if command -v redis-server redis-benchmark cc unzip >/dev/null && ls "${clang[@]}" >/dev/null 2>&1; then

@@ -2,7 +2,7 @@
 
 use crate::value::{Number, Value};
 
-/// What to compute.
+/// The result to compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// The sum of the values; 0 of none.

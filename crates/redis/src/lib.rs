@@ -5,8 +5,8 @@
 //! a server.
 //!
 //! # Parts
-//! * [`map`]: [`ByteMap`](map::ByteMap), the type behind a key of the server. [`value`]: its values,
-//!   in eight bytes each. [`scan`]: scans in steps.
+//! * [`map`]: [`ByteMap`](map::ByteMap), the type behind a key of the server. [`value`]: the
+//!   values. [`scan`]: scans in steps.
 //! * [`request`]: the arguments of commands. [`aggregate`]: sums, minima and maxima.
 //! * [`codec`]: the entries of a map in a snapshot.
 //! * `module/`, with the feature `module`: the commands, the thread of long scans, snapshots.

@@ -56,7 +56,7 @@ pub enum Condition {
     Present,
 }
 
-/// What [`ByteView::set`] has done.
+/// The outcome of [`ByteView::set`].
 #[derive(Debug)]
 pub struct Set<'v> {
     /// Whether it has written.

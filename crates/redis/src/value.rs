@@ -78,7 +78,7 @@ pub struct Value<'v> {
     lives: PhantomData<&'v ()>,
 }
 
-/// What a block is to its heap.
+/// The kind of blocks, for the heap.
 const KIND: &str = "value";
 
 /// The layout of a block for `len` bytes.

@@ -6,7 +6,7 @@ use std::alloc::Layout;
 use std::ptr::NonNull;
 
 /// The global allocator. It reserves 16 bytes more than requested for each object, counts them, and
-/// fails once if it is told to.
+/// fails once after [`Counting::fail_at`].
 #[derive(Debug, Default)]
 pub(crate) struct Counting {
     live: AtomicUsize,

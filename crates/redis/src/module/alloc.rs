@@ -33,7 +33,7 @@ unsafe impl GlobalAlloc for ServerAlloc {
             return unsafe { allocate(layout.size()) }.cast();
         }
         let Some(size) = layout.size().checked_add(layout.align()) else { return null_mut() };
-        // SAFETY: as above.
+        // SAFETY: the server's function takes any size, this one included.
         let start: *mut u8 = unsafe { allocate(size) }.cast();
         if start.is_null() {
             return start;

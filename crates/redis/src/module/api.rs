@@ -43,7 +43,7 @@ pub(super) enum Failure {
     Arity,
     /// The key has a value of another type.
     WrongType,
-    /// What the client is told.
+    /// A sentence for the client.
     Sentence(String),
     /// Memory is short.
     Memory(String),
@@ -86,7 +86,7 @@ impl<'c> Call<'c> {
         if words.is_null() {
             return Self { ctx, words: &[] }; // a module that is loaded without arguments
         }
-        // SAFETY: the server passes an array of so many words.
+        // SAFETY: the server passes an array with `count` words.
         Self { ctx, words: unsafe { std::slice::from_raw_parts(words, count as usize) } }
     }
 
@@ -263,7 +263,7 @@ pub(super) fn shared(map: &ByteMap) -> Arc<ByteMap> {
     }
 }
 
-/// Where a command replies.
+/// The context in which a command replies.
 #[derive(Clone, Copy)]
 pub(super) struct Reply(pub(super) *mut raw::RedisModuleCtx);
 
@@ -356,7 +356,7 @@ impl Reply {
 /// A random number. Called on the event loop.
 pub(super) fn random() -> u64 {
     let mut bytes = [0; 8];
-    // SAFETY: the server writes so many bytes.
+    // SAFETY: the server writes `bytes.len()` bytes.
     unsafe { server!(RedisModule_GetRandomBytes(bytes.as_mut_ptr(), bytes.len())) };
     u64::from_ne_bytes(bytes)
 }

@@ -1,4 +1,4 @@
-//! What the module tells about a map, and about itself.
+//! Facts about a map, and about the module.
 
 use super::api::{Call, Failure, server};
 use super::jobs::{COUNTS, settings};

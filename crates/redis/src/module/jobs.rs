@@ -65,7 +65,7 @@ impl Settings {
     }
 }
 
-/// What a job does.
+/// The work of a job.
 pub(super) enum Work {
     /// Replies with entries.
     List(Scan, Slice),

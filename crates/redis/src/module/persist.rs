@@ -151,7 +151,7 @@ impl Piece {
     }
 
     fn bytes(&self) -> &[u8] {
-        // SAFETY: the server has returned so many bytes.
+        // SAFETY: the server has returned `len` bytes.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }

@@ -114,7 +114,7 @@ pub(super) fn scan(call: Call<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What is computed over the entries of a range.
+/// A result over the entries of a range, so far.
 pub(super) enum Tally {
     /// Their number.
     Count(usize),
