@@ -4,9 +4,9 @@
 #
 #     check.sh [--quick]
 #
-# With --quick, the tests run on both servers and the cluster on Redis alone. If a package is missing
-# and cannot be installed, the script says so. Then it ends without an error, or with one if
-# SILVICS_REQUIRE=1.
+# With --quick, the tests run on both servers and the cluster on Redis alone. If a package is
+# missing and cannot be installed, the script says so. Then it ends without an error, or with one
+# if SILVICS_REQUIRE=1.
 set -euo pipefail
 cd "$(dirname "$0")"
 source ./setup.sh
