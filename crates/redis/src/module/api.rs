@@ -141,10 +141,14 @@ impl<'c> Call<'c> {
         Ok((key, map))
     }
 
-    /// Sends the command to replicas and to the log, as it is, and tells those who listen.
+    /// Sends the command to replicas and to the log, as it is, and tells clients that watch the key
+    /// or listen to events.
     pub(super) fn changed(self, event: &CStr) {
         // SAFETY: A2.
-        unsafe { server!(RedisModule_ReplicateVerbatim(self.ctx)) };
+        unsafe {
+            server!(RedisModule_ReplicateVerbatim(self.ctx));
+            server!(RedisModule_SignalModifiedKey(self.ctx, self.words[1]));
+        }
         self.notify(raw::REDISMODULE_NOTIFY_MODULE as c_int, event);
     }
 

@@ -121,15 +121,17 @@ fn arguments(call: Call<'_>) -> Result<(usize, usize), String> {
 }
 
 /// The options of the module. The server calls `rdb_load` for a snapshot that ends early, and may
-/// answer commands while it loads another data set.
+/// answer commands while it loads another data set. A key that is opened for writing counts as
+/// modified only if the command says so.
 ///
 /// A Valkey that moves slots atomically does so only if all modules know that keys of a slot may
 /// come while it is not served. Ours know no slots.
 fn set_options(ctx: *mut raw::RedisModuleCtx) {
     /// `VALKEYMODULE_OPTIONS_HANDLE_ATOMIC_SLOT_MIGRATION` of Valkey 9.
     const ATOMIC_SLOT_MIGRATION: c_int = 1 << 5;
-    let always =
-        raw::REDISMODULE_OPTIONS_HANDLE_IO_ERRORS | raw::REDISMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD;
+    let always = raw::REDISMODULE_OPTIONS_HANDLE_IO_ERRORS
+        | raw::REDISMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD
+        | raw::REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED;
     // SAFETY: the functions take these arguments, and the info is freed once.
     unsafe {
         let known = raw::RedisModule_GetModuleOptionsAll.map_or(0, |all| all());

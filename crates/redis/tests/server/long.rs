@@ -58,6 +58,30 @@ fn transactions_and_scripts_stay_on_the_loop() {
 }
 
 #[test]
+fn a_watched_key_is_modified_by_changes_alone() {
+    let mut running = Running::start("", "");
+    let mut other = running.server.connect().unwrap();
+    running.run_all(&["OM.SET m a 1"]);
+    for (command, changes) in [
+        ("OM.SET m a 2 NX", false),
+        ("OM.CAS m a VALUE 7 VALUE 8", false),
+        ("OM.DEL m x", false),
+        ("OM.DELRANGE m [x +", false),
+        ("OM.CAS m x ABSENT ABSENT", false),
+        ("OM.SET m a 1", true),
+        ("OM.CAS m a VALUE 1 VALUE 2", true),
+        ("OM.DELRANGE m - +", true),
+        ("OM.SET m a 1", true),
+        ("OM.POP m", true),
+    ] {
+        running.run_all(&["WATCH m", "MULTI", "PING"]);
+        run(&mut other, command);
+        let reply = running.run("EXEC");
+        assert_eq!(reply, if changes { "nil" } else { "[PONG]" }, "{command}");
+    }
+}
+
+#[test]
 fn writes_go_on_beside_a_scan() {
     let mut running = start("");
     let mut writer = running.server.connect().unwrap();
