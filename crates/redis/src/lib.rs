@@ -13,6 +13,8 @@
 //! * `client/`, with the feature `client`: a cursor over the shards of a large map.
 
 pub mod aggregate;
+#[cfg(feature = "client")]
+pub mod client;
 pub mod codec;
 pub mod map;
 #[cfg(feature = "module")]
