@@ -8,7 +8,7 @@ use std::ops::{Bound, RangeBounds};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use redis::{ConnectionLike, RedisResult, Value};
-use silvics_redis::client::{Entry, Page, Pages, Scan, Shards, ShardsError};
+use silvics_redis::client::{Entry, Page, Pages, Reconnecting, Scan, Shards, ShardsError};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 type Maps = BTreeMap<String, Map>;
@@ -300,4 +300,22 @@ fn wrong_replies_are_errors_and_the_position_stays() {
     let mut merge = Scan::over(["m"]).page(NonZeroUsize::MIN).merge(&mut server);
     assert!(merge.next().unwrap().is_ok());
     assert!(merge.next().unwrap().is_err());
+}
+
+#[test]
+fn a_source_connects_again_after_each_error() {
+    let mut connections = 0;
+    let source = Reconnecting::new(|| {
+        connections += 1;
+        match connections {
+            1 => Err(std::io::Error::other("refused").into()),
+            2 => Ok(vec![strings(&[b"a", b"1"]), Value::Nil]),
+            _ => Ok(vec![strings(&[b"b", b"2"]), strings(&[])]),
+        }
+        .map(|replies| Replies { replies, commands: vec![] })
+    });
+    let merge = Scan::over(["m"]).page(NonZeroUsize::MIN).merge(source);
+    let items: Vec<Option<Vec<u8>>> = merge.map(|item| item.ok().map(|entry| entry.0)).collect();
+    assert_eq!(items, [None, Some(b"a".to_vec()), None, Some(b"b".to_vec())]);
+    assert_eq!(connections, 3);
 }

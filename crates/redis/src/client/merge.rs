@@ -32,6 +32,9 @@ use super::{Entry, Page, Pages, Scan};
 /// hold none. So it goes on after a failover, after a reconnection, and while slots move to other
 /// nodes. If a failover loses writes that no replica had, the scan reads the shard as it then is.
 ///
+/// Use [`Reconnecting`](super::Reconnecting) as the source of a scan that has to outlive its
+/// connection.
+///
 /// A page that cannot be read is an item `Err`. The position stays: the next call of
 /// [`next`](Iterator::next) tries this page again, and no entry is lost or repeated. A source that
 /// always fails returns errors without end, so the caller has to stop at an error, or to bound its

@@ -52,7 +52,7 @@ mod merge;
 mod scan;
 
 pub use merge::Merge;
-pub use scan::{Entry, Page, Pages, Scan};
+pub use scan::{Entry, Page, Pages, Reconnecting, Scan};
 
 /// The names of the shards of one map that is split by the hash of its keys.
 ///

@@ -140,6 +140,63 @@ impl<C: ConnectionLike> Pages for C {
     }
 }
 
+/// A source that connects at its first page, and again after each error.
+///
+/// Use it for scans that have to go on after a failover. The connection of the crate `redis` to a
+/// cluster asks for the slots only if a node sends it elsewhere. So it stays with a primary that
+/// is down until that node answers again, and a scan over it returns errors until then.
+///
+/// # Example
+///
+/// ```no_run
+/// use redis::cluster::ClusterClient;
+/// use silvics_redis::client::{Reconnecting, Shards};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let client = ClusterClient::new(["redis://127.0.0.1:7000/", "redis://127.0.0.1:7001/"])?;
+/// let source = Reconnecting::new(|| client.get_connection());
+/// let mut errors = 0;
+/// for entry in Shards::new("orders", 16)?.scan().merge(source) {
+///     match entry {
+///         Ok((key, _)) => println!("{}", String::from_utf8_lossy(&key)),
+///         // The failover may take some seconds. The scan then goes on where it was.
+///         Err(error) if errors == 100 => return Err(error.into()),
+///         Err(_) => {
+///             errors += 1;
+///             std::thread::sleep(std::time::Duration::from_millis(100));
+///         }
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Reconnecting<C, F> {
+    connect: F,
+    connection: Option<C>,
+}
+
+impl<C: ConnectionLike, F: FnMut() -> RedisResult<C>> Reconnecting<C, F> {
+    /// A source that connects by `connect`. It does not call `connect` yet.
+    pub fn new(connect: F) -> Self {
+        Self { connect, connection: None }
+    }
+}
+
+impl<C: ConnectionLike, F: FnMut() -> RedisResult<C>> Pages for Reconnecting<C, F> {
+    type Error = RedisError;
+
+    fn page(&mut self, page: &Page<'_>) -> RedisResult<Vec<Entry>> {
+        let mut connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => (self.connect)()?,
+        };
+        let entries = connection.page(page)?;
+        self.connection = Some(connection);
+        Ok(entries)
+    }
+}
+
 fn command(page: &Page<'_>) -> Cmd {
     let (min, max) = (bound(page.min, b'-'), bound(page.max, b'+'));
     let (verb, first, second) =
