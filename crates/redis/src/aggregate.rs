@@ -1,6 +1,7 @@
 //! Sums, minima and maxima over the values of a range.
 
 use crate::value::{Number, Value};
+use std::cmp::Ordering;
 
 /// The result to compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,12 +35,25 @@ pub struct Aggregate {
     max: Option<Number>,
 }
 
-/// Whether `a` is smaller than `b`. An integer and a floating point number are compared as such.
+/// Compares an integer with a finite number, without rounding.
+fn compare(integer: i64, float: f64) -> Ordering {
+    /// 2⁶³, which is greater than every integer.
+    const BEYOND: f64 = -(i64::MIN as f64);
+    if float >= BEYOND {
+        return Ordering::Less;
+    }
+    if float < -BEYOND {
+        return Ordering::Greater;
+    }
+    integer.cmp(&(float as i64)).then(0.0_f64.total_cmp(&(float.fract() + 0.0)))
+}
+
+/// Whether `a` is smaller than `b`.
 fn less(a: Number, b: Number) -> bool {
     match (a, b) {
         (Number::Integer(a), Number::Integer(b)) => a < b,
-        (Number::Integer(a), Number::Float(b)) => (a as f64) < b,
-        (Number::Float(a), Number::Integer(b)) => a < b as f64,
+        (Number::Integer(a), Number::Float(b)) => compare(a, b).is_lt(),
+        (Number::Float(a), Number::Integer(b)) => compare(b, a).is_gt(),
         (Number::Float(a), Number::Float(b)) => a < b,
     }
 }
@@ -123,6 +137,23 @@ mod tests {
     fn one_fraction_makes_the_sum_one() {
         assert_eq!(of(&["1", "0.25", "-7"]), texts(["-5.75", "-7", "1"]));
         assert_eq!(of(&["2", "2.5", "3"]), texts(["7.5", "2", "3"]));
+    }
+
+    #[test]
+    fn integers_and_fractions_are_compared_without_rounding() {
+        let (odd, even) = ("9007199254740993", "9007199254740992.0"); // 2^53 + 1, 2^53
+        for values in [[odd, even], [even, odd]] {
+            assert_eq!(of(&values)[1..], [Some(even[..16].to_string()), Some(odd.to_string())]);
+        }
+        let (max, beyond) = ("9223372036854775807", "9223372036854775808");
+        // The shortest text that is parsed as 2^63.
+        assert_eq!(of(&[beyond, max])[2].as_deref(), Some("9223372036854776000"));
+        assert_eq!(of(&["-1", "-1.5", "-2"])[1..], texts(["0", "-2", "-1"])[1..]);
+        assert_eq!(of(&["-1.5", "-1"])[1..], texts(["0", "-1.5", "-1"])[1..]);
+        assert_eq!(
+            of(&["-9223372036854775808", "-9223372036854775809"])[2].as_deref(),
+            Some("-9223372036854775808")
+        );
     }
 
     #[test]

@@ -10,7 +10,8 @@
 //!          other bytes, and these; the length of the value, and the value
 //! ```
 //! Numbers in a piece are in base 128, the lowest digits first; each digit but the last one has its
-//! highest bit set. The first key of a piece shares nothing.
+//! highest bit set. The first key of a piece shares nothing, and later ones at most [`SHARED`]
+//! bytes. So a piece becomes at most some hundred times as large in memory.
 
 use std::fmt;
 
@@ -19,6 +20,9 @@ pub const VERSION: i32 = 1;
 
 /// A piece ends with the entry that reaches this size.
 pub const PIECE: usize = 16 << 10;
+
+/// The most bytes that a key shares with the one before it.
+pub const SHARED: usize = 255;
 
 /// Writes entries as pieces.
 #[derive(Default)]
@@ -39,7 +43,7 @@ impl Encoder {
     /// Adds an entry. Its key is greater than all keys before. Calls `write` with the piece that it
     /// completes, if it does.
     pub fn add(&mut self, key: &[u8], value: &[u8], write: impl FnOnce(&[u8])) {
-        let shared = self.last.iter().zip(key).take_while(|(a, b)| a == b).count();
+        let shared = self.last.iter().zip(key).take(SHARED).take_while(|(a, b)| a == b).count();
         put_number(&mut self.piece, shared);
         put_number(&mut self.piece, key.len() - shared);
         self.piece.extend_from_slice(&key[shared..]);
@@ -71,8 +75,12 @@ impl Encoder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Corrupt {
+    /// There are no entries.
+    Empty,
     /// A piece ends within an entry, or has a number beyond its end.
     Cut,
+    /// A piece goes on behind its end, or a key shares more than [`SHARED`] bytes.
+    Size,
     /// A key is not greater than the one before it.
     Order,
     /// There are more or fewer entries than announced.
@@ -87,6 +95,8 @@ pub enum Corrupt {
 impl fmt::Display for Corrupt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Empty => write!(f, "it has no entries"),
+            Self::Size => write!(f, "a piece is too large"),
             Self::Cut => write!(f, "an entry is cut off"),
             Self::Order => write!(f, "its keys are not in ascending order"),
             Self::Count { announced, found } => {
@@ -125,9 +135,12 @@ fn take_number(rest: &mut &[u8]) -> Result<usize, Corrupt> {
 }
 
 impl Decoder {
-    /// Begins to read a map with this number of entries.
-    pub fn new(announced: u64) -> Self {
-        Self { announced, found: 0, last: Vec::new() }
+    /// Begins to read a map with this number of entries, which is not 0.
+    pub fn new(announced: u64) -> Result<Self, Corrupt> {
+        match announced {
+            0 => Err(Corrupt::Empty),
+            _ => Ok(Self { announced, found: 0, last: Vec::new() }),
+        }
     }
 
     /// Reads a piece, and calls `each` with its entries, whose keys ascend.
@@ -136,11 +149,17 @@ impl Decoder {
         mut piece: &[u8],
         mut each: impl FnMut(&[u8], &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut first = true;
+        let (mut first, len) = (true, piece.len());
         while !piece.is_empty() {
+            if len - piece.len() >= PIECE {
+                return Err(Corrupt::Size.into());
+            }
             let shared = take_number(&mut piece)?;
             let others = take_number(&mut piece)?;
             let others = take(&mut piece, others)?;
+            if shared > SHARED {
+                return Err(Corrupt::Size.into());
+            }
             if shared > if first { 0 } else { self.last.len() } {
                 return Err(Corrupt::Cut.into());
             }
@@ -191,7 +210,7 @@ mod tests {
     }
 
     fn read(announced: usize, pieces: &[Vec<u8>]) -> Result<Model, Corrupt> {
-        let (mut decoder, mut entries) = (Decoder::new(announced as u64), Model::new());
+        let (mut decoder, mut entries) = (Decoder::new(announced as u64)?, Model::new());
         for piece in pieces {
             decoder.piece(piece, |key, value| {
                 assert!(entries.last_key_value().is_none_or(|(last, _)| &last[..] < key));
@@ -205,7 +224,7 @@ mod tests {
     fn some() -> impl Strategy<Value = Model> {
         let bytes =
             |most| proptest::collection::vec(prop_oneof![Just(0), Just(255), any::<u8>()], 0..most);
-        proptest::collection::btree_map(bytes(6), bytes(300), 0..200)
+        proptest::collection::btree_map(bytes(6), bytes(300), 1..200)
     }
 
     #[test]
@@ -226,6 +245,23 @@ mod tests {
         let (announced, found) = (1, 2);
         let error = Corrupt::Count { announced, found };
         assert_eq!(read(1, &[entries("a"), entries("b")]), Err(error));
+    }
+
+    #[test]
+    fn a_piece_has_its_size() {
+        let long = |last| vec![b'k'; 400].into_iter().chain([last]).collect::<Vec<u8>>();
+        let entries = Model::from([(long(1), vec![]), (long(2), vec![])]);
+        let piece = pieces(&entries).remove(0);
+        assert_eq!(piece.len(), 2 + 1 + 401 + 1 + 2 + 2 + (401 - SHARED) + 1);
+        assert_eq!(read(2, &[piece]), Ok(entries));
+        let mut entry = vec![0, 1, b'a', 0];
+        entry.extend([0x80, 2, 0, 0]); // shares 256 bytes
+        assert_eq!(read(2, &[entry]), Err(Corrupt::Size));
+        let large: Vec<u8> = (0..=PIECE / 4)
+            .flat_map(|number| [&[0, 8][..], &number.to_be_bytes(), &[0]].concat())
+            .collect();
+        assert_eq!(read(PIECE / 4 + 1, &[large]), Err(Corrupt::Size));
+        assert_eq!(read(0, &[]), Err(Corrupt::Empty));
     }
 
     proptest! {

@@ -12,7 +12,6 @@ use silvics::error::{AllocError, BulkLoadError, TryInsertError};
 use silvics::{
     BlockTree, Budget, Heap, Lookup, Options, OrderedIndex, OrderedScan, Pinned, Shared,
 };
-use std::alloc::Layout;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::ops::Bound;
@@ -114,7 +113,7 @@ impl From<AllocError> for WriteError {
 }
 
 /// The use of the bytes that a map holds. Nodes and blocks that were removed are included while a
-/// scan may read them.
+/// scan may read them. The fixed parts of a map, some hundred bytes, are not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
     /// All bytes, as the heap counts them.
@@ -146,7 +145,7 @@ impl ByteMap {
         let mut load = Load::new(Self::new(Arc::clone(&other.heap), id)?);
         let (view, mut digits) = (other.pin(), Digits::default());
         for (key, value) in view.range((Bound::Unbounded, Bound::Unbounded)) {
-            load.push(key.to_vec(), value.bytes(&mut digits))?;
+            load.push(key, value.bytes(&mut digits))?;
         }
         load.finish()
     }
@@ -257,8 +256,7 @@ impl ByteMap {
     /// The memory that the map holds. O(1).
     pub fn memory(&self) -> Memory {
         let (tree, values) = (self.tree.bytes(), self.values.owner().bytes());
-        let own = self.heap.bytes(Layout::new::<Self>());
-        Memory { total: tree + values + own, tree, values }
+        Memory { total: tree + values, tree, values }
     }
 }
 
@@ -284,12 +282,7 @@ impl fmt::Debug for ByteMap {
     }
 }
 
-impl<'m> ByteView<'m> {
-    /// The map.
-    pub fn map(&self) -> &'m ByteMap {
-        self.map
-    }
-
+impl ByteView<'_> {
     /// The value of a word that was read under this view.
     #[inline]
     #[allow(clippy::unused_self)] // the value borrows the view
@@ -407,23 +400,26 @@ impl<'m> ByteView<'m> {
     }
 }
 
-/// Entries in ascending order on their way into a new map. Holds at most [`Load::PIECE`] of them
-/// beside the map.
+/// Entries in ascending order on their way into a new map. The first ones, up to [`Load::PIECE`]
+/// bytes of memory beside the map, are loaded at once; later ones are inserted.
 pub struct Load {
     /// Taken by `finish`.
     map: Option<ByteMap>,
     keys: Vec<Vec<u8>>,
     /// The words of their values. The blocks belong to this list.
     words: Vec<u64>,
+    /// The bytes of both lists, about.
+    bytes: usize,
+    most: usize,
 }
 
 impl Load {
-    /// The number of entries that are loaded at once.
-    pub const PIECE: usize = 1 << 16;
+    /// The most bytes of keys that wait, with those of their places in the lists.
+    pub const PIECE: usize = 64 << 20;
 
     /// Begins to load into an empty map.
     pub fn new(map: ByteMap) -> Self {
-        Self { map: Some(map), keys: Vec::new(), words: Vec::new() }
+        Self { map: Some(map), keys: Vec::new(), words: Vec::new(), bytes: 0, most: Self::PIECE }
     }
 
     fn values(&self) -> Option<&Values> {
@@ -431,18 +427,24 @@ impl Load {
     }
 
     /// Adds an entry. Its key is greater than all keys before.
-    pub fn push(&mut self, key: Vec<u8>, value: &[u8]) -> Result<(), WriteError> {
+    pub fn push(&mut self, key: &[u8], value: &[u8]) -> Result<(), WriteError> {
+        /// The bytes of an entry's places in the lists and of its copy's header.
+        const PLACES: usize = 80;
+        let mut copy = Vec::new();
+        copy.try_reserve_exact(key.len()).map_err(|_| WriteError::OutOfMemory)?;
+        copy.extend_from_slice(key);
         self.keys.try_reserve(1).map_err(|_| WriteError::OutOfMemory)?;
         self.words.try_reserve(1).map_err(|_| WriteError::OutOfMemory)?;
         let word = self.values().ok_or(WriteError::OutOfMemory)?.store(value)?.placed();
         self.words.push(word);
-        self.keys.push(key);
-        if self.keys.len() < Self::PIECE { Ok(()) } else { self.load() }
+        self.keys.push(copy);
+        self.bytes += key.len() + PLACES;
+        if self.bytes < self.most { Ok(()) } else { self.load() }
     }
 
     /// Moves the entries into the map: the first piece at once, later ones key by key.
     fn load(&mut self) -> Result<(), WriteError> {
-        let Self { map: Some(map), keys, words } = self else { return Ok(()) };
+        let Self { map: Some(map), keys, words, bytes, .. } = self else { return Ok(()) };
         if map.is_empty() {
             let mut entries: Vec<(&[u8], u64)> = Vec::new();
             entries.try_reserve(keys.len()).map_err(|_| WriteError::OutOfMemory)?;
@@ -464,6 +466,7 @@ impl Load {
             result?;
         }
         keys.clear();
+        *bytes = 0;
         Ok(())
     }
 

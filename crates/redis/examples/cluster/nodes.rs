@@ -33,6 +33,13 @@ struct Node {
     server: Option<Server>,
 }
 
+impl Node {
+    /// Whether the process has ended, though the example has not killed it.
+    fn has_ended(&self) -> bool {
+        self.server.as_ref().is_some_and(Server::has_ended)
+    }
+}
+
 impl Cluster {
     /// Starts the servers and makes them a cluster.
     pub(crate) fn start(launch: &Launch, keep: bool) -> Result<Self, Failure> {
@@ -207,6 +214,9 @@ impl Cluster {
             if matches!(now, Ok(true)) {
                 return Ok(());
             }
+            if self.nodes.iter().any(Node::has_ended) {
+                return Err(Failure::Run("a server ended by itself".to_owned())); // see `crash`
+            }
             if Instant::now() > deadline {
                 let error = now.err().map(|error| format!(" ({error})")).unwrap_or_default();
                 return Err(Failure::Run(format!(
@@ -241,8 +251,7 @@ impl Cluster {
 
     /// A sentence about a process that ended by itself. The folder with its log is then kept.
     pub(crate) fn crash(&mut self) -> Option<String> {
-        let ended = |node: &mut Node| node.server.as_mut().is_some_and(Server::has_ended);
-        let node = self.nodes.iter_mut().position(ended)?;
+        let node = self.nodes.iter().position(Node::has_ended)?;
         self.folder.disable_cleanup(true);
         Some(format!("server {node} ended by itself: see {}/node-{node}/log", self.folder()))
     }

@@ -118,9 +118,11 @@ impl Server {
         let _ = self.child.wait();
     }
 
-    /// Whether the process has ended by itself.
-    pub(crate) fn has_ended(&mut self) -> bool {
-        self.child.try_wait().is_ok_and(|status| status.is_some())
+    /// Whether the process has ended. A process that has ended stays as a zombie until it is waited
+    /// for.
+    pub(crate) fn has_ended(&self) -> bool {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()));
+        stat.is_ok_and(|stat| stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" Z")))
     }
 
     /// Stops the process (SIGSTOP) until [`resume`](Self::resume).

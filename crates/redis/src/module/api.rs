@@ -2,13 +2,15 @@
 //!
 //! # Invariants
 //! * A1: the server calls the module's commands and callbacks on its event loop, one at a time,
-//!   except that it saves snapshots in a child of `fork`, too. A child has one thread.
+//!   with two exceptions. It saves snapshots in a child of `fork`, too, which has one thread. And
+//!   it calls `free` on any thread, with a map that no key has any more.
 //! * A2: a pointer that the server passes to a command is valid until the command returns. The
 //!   value of a key is valid until the key is written.
 //! * A3: a value of our type is the pointer of an `Arc<ByteMap>`, of which the server owns one
 //!   reference. It gives it back by `free`.
 //! * A4: the server has every function that [`server!`] calls: they came with Redis 7.0 or before,
 //!   as `RedisModule_OnLoad` checks.
+//! * A5: a command is called with as many words as its arity in the table allows.
 
 use super::jobs::Client;
 use crate::map::{ByteMap, WriteError};
@@ -39,8 +41,6 @@ pub(super) fn set_type(our: *mut raw::RedisModuleType) {
 
 /// Why a command replies with an error.
 pub(super) enum Failure {
-    /// The number of arguments is wrong.
-    Arity,
     /// The key has a value of another type.
     WrongType,
     /// A sentence for the client.
@@ -71,7 +71,7 @@ const MANY: usize = 64;
 /// A call of a command.
 #[derive(Clone, Copy)]
 pub(super) struct Call<'c> {
-    pub(super) ctx: *mut raw::RedisModuleCtx,
+    ctx: *mut raw::RedisModuleCtx,
     words: &'c [*mut raw::RedisModuleString],
 }
 
@@ -95,12 +95,7 @@ impl<'c> Call<'c> {
         self.words.len()
     }
 
-    /// Fails if there are fewer than `least` words, or more than `most`.
-    pub(super) fn words_are(self, least: usize, most: usize) -> Result<(), Failure> {
-        if (least..=most).contains(&self.len()) { Ok(()) } else { Err(Failure::Arity) }
-    }
-
-    /// A word that the caller has checked to be there.
+    /// A word that is there by the command's arity (A5).
     #[inline]
     pub(super) fn word(self, at: usize) -> &'c [u8] {
         let mut len = 0;
@@ -117,61 +112,63 @@ impl<'c> Call<'c> {
     }
 
     pub(super) fn reply(self) -> Reply {
-        Reply(self.ctx)
+        // SAFETY: A2: this is a command on the event loop.
+        unsafe { Reply::new(self.ctx) }
     }
 
     /// Opens the key that the first word behind the command names.
-    pub(super) fn open(self, mode: u32) -> Key<'c> {
+    fn open(self, mode: u32) -> Key<'c> {
         // SAFETY: A2.
         let key = unsafe { server!(RedisModule_OpenKey(self.ctx, self.words[1], mode as c_int)) };
         Key { key: key.cast(), call: PhantomData }
     }
 
-    /// Opens the key for reading, and returns it with its map, if there is one.
-    pub(super) fn read(self) -> Result<(Key<'c>, Option<&'c ByteMap>), Failure> {
-        let key = self.open(raw::REDISMODULE_READ);
-        let map = key.map()?;
-        Ok((key, map))
+    /// Opens the key for reading.
+    pub(super) fn read(self) -> Key<'c> {
+        self.open(raw::REDISMODULE_READ)
     }
 
-    /// Opens the key for writing, and returns it with its map, if there is one.
-    pub(super) fn write(self) -> Result<(Key<'c>, Option<&'c ByteMap>), Failure> {
-        let key = self.open(raw::REDISMODULE_READ | raw::REDISMODULE_WRITE);
-        let map = key.map()?;
-        Ok((key, map))
+    /// Opens the key for writing.
+    pub(super) fn write(self) -> Key<'c> {
+        self.open(raw::REDISMODULE_READ | raw::REDISMODULE_WRITE)
     }
 
     /// Sends the command to replicas and to the log, as it is, and tells clients that watch the key
-    /// or listen to events.
-    pub(super) fn changed(self, event: &CStr) {
+    /// or listen to events. Other modules may write to the key then, so it is closed before.
+    pub(super) fn changed(self, key: Key<'c>, event: &CStr) {
+        drop(key);
         // SAFETY: A2.
         unsafe {
             server!(RedisModule_ReplicateVerbatim(self.ctx));
             server!(RedisModule_SignalModifiedKey(self.ctx, self.words[1]));
         }
-        self.notify(raw::REDISMODULE_NOTIFY_MODULE as c_int, event);
+        self.notify(raw::REDISMODULE_NOTIFY_MODULE, event);
     }
 
     fn notify(self, kind: c_int, event: &CStr) {
+        let event = event.as_ptr();
         // SAFETY: A2.
-        unsafe {
-            server!(RedisModule_NotifyKeyspaceEvent(self.ctx, kind, event.as_ptr(), self.words[1]));
-        }
+        unsafe { server!(RedisModule_NotifyKeyspaceEvent(self.ctx, kind, event, self.words[1])) };
     }
 
     /// Does what follows the removal of `removed` entries: see [`Call::changed`]. A map without
-    /// entries goes, as with all types of the server. The caller has no view of the map.
-    pub(super) fn removed(self, key: &Key<'c>, map: &ByteMap, removed: usize, event: &CStr) {
+    /// entries is deleted, as with all types of the server.
+    pub(super) fn removed(self, mut key: Key<'c>, removed: usize, event: &CStr) {
         if removed == 0 {
             return;
         }
-        self.changed(event);
-        if removed >= MANY {
-            map.settle();
-        }
-        if map.is_empty() {
+        let is_empty = key.map().ok().flatten().is_some_and(|map| {
+            if removed >= MANY {
+                map.settle();
+            }
+            map.is_empty()
+        });
+        if is_empty {
             key.delete();
-            self.notify(raw::REDISMODULE_NOTIFY_GENERIC as c_int, c"del");
+        }
+        self.changed(key, event);
+        if is_empty {
+            self.notify(raw::REDISMODULE_NOTIFY_GENERIC, c"del");
         }
     }
 
@@ -186,7 +183,7 @@ impl<'c> Call<'c> {
 
     /// Blocks the client. `gone` is called if it disconnects.
     pub(super) fn block(self, gone: raw::RedisModuleDisconnectFunc) -> Client {
-        // SAFETY: A2. The module never calls back a client that is not blocked.
+        // SAFETY: A2. The job that gets the client unblocks it once.
         unsafe {
             let client = server!(RedisModule_BlockClient(self.ctx, None, None, None, 0));
             server!(RedisModule_SetDisconnectCallback(client, gone));
@@ -201,10 +198,10 @@ pub(super) struct Key<'c> {
     call: PhantomData<&'c ()>,
 }
 
-impl<'c> Key<'c> {
+impl Key<'_> {
     /// The map that the key has.
     #[inline]
-    pub(super) fn map(&self) -> Result<Option<&'c ByteMap>, Failure> {
+    pub(super) fn map(&self) -> Result<Option<&ByteMap>, Failure> {
         // SAFETY: the key is open. A3: a value of our type is a `ByteMap`.
         unsafe {
             if self.key.is_null()
@@ -220,7 +217,7 @@ impl<'c> Key<'c> {
     }
 
     /// Gives the key a map. It was opened for writing.
-    pub(super) fn set(&self, map: Arc<ByteMap>) {
+    pub(super) fn set(&mut self, map: Arc<ByteMap>) {
         // SAFETY: the key is open for writing. A3.
         unsafe {
             server!(RedisModule_ModuleTypeSetValue(
@@ -231,8 +228,8 @@ impl<'c> Key<'c> {
         }
     }
 
-    fn delete(&self) {
-        // SAFETY: the key is open for writing. Nobody uses the map behind it any more.
+    fn delete(&mut self) {
+        // SAFETY: the key is open for writing. The exclusive borrow ends all borrows of its map.
         unsafe { server!(RedisModule_DeleteKey(self.key)) };
     }
 }
@@ -269,14 +266,19 @@ pub(super) fn shared(map: &ByteMap) -> Arc<ByteMap> {
 
 /// The context in which a command replies.
 #[derive(Clone, Copy)]
-pub(super) struct Reply(pub(super) *mut raw::RedisModuleCtx);
+pub(super) struct Reply(*mut raw::RedisModuleCtx);
 
-// SAFETY (for all methods): the context is that of a command, or of a blocked client on a thread
-// that has it for itself.
 impl Reply {
+    /// # Safety
+    /// While this value and its copies are used, the context is that of a command on the event
+    /// loop, or that of a blocked client, on the only thread that uses it.
+    pub(super) unsafe fn new(ctx: *mut raw::RedisModuleCtx) -> Self {
+        Self(ctx)
+    }
+
     #[inline]
     pub(super) fn bytes(self, bytes: &[u8]) {
-        // SAFETY: see above.
+        // SAFETY: the contract of `new`.
         unsafe {
             let start = bytes.as_ptr().cast();
             server!(RedisModule_ReplyWithStringBuffer(self.0, start, bytes.len()));
@@ -296,28 +298,28 @@ impl Reply {
     }
 
     pub(super) fn ok(self) {
-        // SAFETY: see above.
+        // SAFETY: the contract of `new`.
         unsafe { server!(RedisModule_ReplyWithSimpleString(self.0, c"OK".as_ptr())) };
     }
 
     pub(super) fn null(self) {
-        // SAFETY: see above.
+        // SAFETY: the contract of `new`.
         unsafe { server!(RedisModule_ReplyWithNull(self.0)) };
     }
 
     pub(super) fn integer(self, integer: usize) {
-        // SAFETY: see above.
+        // SAFETY: the contract of `new`.
         unsafe { server!(RedisModule_ReplyWithLongLong(self.0, integer as i64)) };
     }
 
     pub(super) fn array(self, len: usize) {
-        // SAFETY: see above.
+        // SAFETY: the contract of `new`.
         unsafe { server!(RedisModule_ReplyWithArray(self.0, len as c_long)) };
     }
 
     /// Begins an array whose length [`Reply::end_array`] tells.
     pub(super) fn begin_array(self) {
-        // SAFETY: see above.
+        // SAFETY: the contract of `new`.
         unsafe {
             let unknown = raw::REDISMODULE_POSTPONED_LEN as c_long;
             server!(RedisModule_ReplyWithArray(self.0, unknown));
@@ -325,7 +327,7 @@ impl Reply {
     }
 
     pub(super) fn end_array(self, len: usize) {
-        // SAFETY: see above.
+        // SAFETY: the contract of `new`.
         unsafe { server!(RedisModule_ReplySetArrayLength(self.0, len as c_long)) };
     }
 
@@ -340,11 +342,6 @@ impl Reply {
 
     pub(super) fn failure(self, failure: &Failure) {
         let text = match failure {
-            Failure::Arity => {
-                // SAFETY: see above.
-                unsafe { server!(RedisModule_WrongArity(self.0)) };
-                return;
-            }
             Failure::WrongType => {
                 "WRONGTYPE Operation against a key holding the wrong kind of value".to_string()
             }
@@ -352,7 +349,7 @@ impl Reply {
             Failure::Memory(sentence) => format!("OOM {sentence}"),
         };
         let text = CString::new(text).unwrap_or_default();
-        // SAFETY: see above.
+        // SAFETY: the contract of `new`.
         unsafe { server!(RedisModule_ReplyWithError(self.0, text.as_ptr())) };
     }
 }

@@ -1,5 +1,6 @@
 //! Facts about a map, and about the module.
 
+use super::alloc::bytes_of;
 use super::api::{Call, Failure, server};
 use super::jobs::{COUNTS, settings};
 use redis_module::raw;
@@ -19,17 +20,15 @@ fn pages() -> &'static str {
 
 /// `OM.INFO map`
 pub(super) fn map(call: Call<'_>) -> Result<(), Failure> {
-    call.words_are(2, 2)?;
-    let (_key, map) = call.read()?;
-    let reply = call.reply();
-    let Some(map) = map else {
+    let (key, reply) = (call.read(), call.reply());
+    let Some(map) = key.map()? else {
         reply.null();
         return Ok(());
     };
     let memory = map.memory();
     let numbers: [(&str, usize); 4] = [
         ("entries", map.len()),
-        ("bytes", memory.total),
+        ("bytes", bytes_of(map)),
         ("tree-bytes", memory.tree),
         ("value-bytes", memory.values),
     ];

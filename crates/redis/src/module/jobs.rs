@@ -2,11 +2,14 @@
 //!
 //! # Algorithm
 //! ```text
-//! command (event loop): block the client; send the map, the work and the client to the threads
-//! thread:  repeat: read some entries, pinned     until done, or the client has gone
-//!          reply to the blocked client's own context; unblock the client
+//! command (event loop): block the client; put a job into the queue
+//! thread:  take a job; read some thousand entries, with a pin for each thousand
+//!          if there are more, and the client is still there: put the job at the end of the queue
+//!          else: reply to the blocked client's own context; unblock the client
 //! client disconnects (event loop): set the flag of its job
 //! ```
+//! So a short job does not wait for the end of a long one.
+//!
 //! The event loop goes on writing to the map meanwhile. A thread owns a reference to the map, so
 //! the key may be deleted. It never takes the server's lock: the server lets any thread reply to a
 //! blocked client that it has for itself.
@@ -16,13 +19,12 @@
 //!   client's address is there once, and the server has not reused it.
 //!
 //! # Memory ordering
-//! The flag and the counts are Relaxed: nothing is read on their strength. A thread that misses the
-//! flag reads another step.
+//! The flags, counts and settings are Relaxed: nothing is read on their strength. A thread that
+//! misses a flag reads another step. The settings change only before there are threads.
 
 use super::api::{Call, Failure, Reply, server};
-use super::ranges::{Tally, run};
-use crate::map::ByteMap;
-use crate::request::Slice;
+use super::ranges::{Listing, Tally};
+use crate::map::{ByteMap, ByteView};
 use crate::scan::Scan;
 use redis_module::raw;
 use silvics_sync::Mutex;
@@ -65,50 +67,83 @@ impl Settings {
     }
 }
 
-/// The work of a job.
+/// The work of a job, as far as it is done.
 pub(super) enum Work {
     /// Replies with entries.
-    List(Scan, Slice),
+    List(Listing),
     /// Computes one result.
     Tally(Scan, Tally),
-    /// Nothing.
-    Done,
+}
+
+impl Work {
+    /// Works on the next `most` entries. Returns whether there are no more.
+    fn step(&mut self, view: &ByteView<'_>, most: usize, reply: Reply) -> bool {
+        match self {
+            Self::List(listing) => listing.step(view, most, reply),
+            Self::Tally(scan, tally) => tally.step(scan, view, most),
+        }
+    }
+
+    fn finish(self, reply: Reply) {
+        match self {
+            Self::List(listing) => listing.finish(reply),
+            Self::Tally(_, tally) => tally.reply(reply),
+        }
+    }
 }
 
 /// A blocked client.
 pub(super) struct Client(pub(super) *mut raw::RedisModuleBlockedClient);
 
-// SAFETY: the server lets any thread reply to a blocked client and unblock it, and one job has it.
-unsafe impl Send for Client {}
-
 /// Work for a thread.
-pub(super) struct Job {
-    pub(super) map: Arc<ByteMap>,
-    pub(super) work: Work,
+struct Job {
+    map: Arc<ByteMap>,
+    work: Work,
     client: Client,
+    /// The context in which the job replies; null before it begins.
+    context: *mut raw::RedisModuleCtx,
     gone: Arc<AtomicBool>,
 }
 
+// SAFETY: the server lets any thread reply to a blocked client, in a context that one thread uses
+// at a time. One thread has the job.
+unsafe impl Send for Job {}
+
 impl Job {
-    /// Whether the client has disconnected.
-    pub(super) fn is_gone(&self) -> bool {
-        self.gone.load(Ordering::Relaxed)
+    /// Works for a while. Returns the job if there is more to do.
+    fn advance(mut self) -> Option<Self> {
+        /// The entries between two pins. A pin holds back memory that the event loop frees.
+        const STEP: usize = 1024;
+        /// The steps until another job has its turn.
+        const STEPS: usize = 64;
+        if self.context.is_null() {
+            // SAFETY: the client is blocked, so the context is valid until it is unblocked.
+            self.context = unsafe { server!(RedisModule_GetThreadSafeContext(self.client.0)) };
+        }
+        // SAFETY: the context is that of the blocked client, and this thread has the job.
+        let reply = unsafe { Reply::new(self.context) };
+        for _ in 0..STEPS {
+            // Relaxed: see the module docs.
+            let is_gone = self.gone.load(Ordering::Relaxed);
+            if is_gone || self.work.step(&self.map.pin(), STEP, reply) {
+                self.finish(reply, is_gone);
+                return None;
+            }
+        }
+        Some(self)
     }
 
-    fn run(mut self) {
-        // SAFETY: the client is blocked, so the context is valid until it is unblocked. This thread
-        // has both for itself.
-        unsafe {
-            let ctx = server!(RedisModule_GetThreadSafeContext(self.client.0));
-            run(&mut self, Reply(ctx));
-            server!(RedisModule_FreeThreadSafeContext(ctx));
-        }
-        let Self { map, client, gone, .. } = self;
+    fn finish(self, reply: Reply, is_gone: bool) {
+        let Self { map, work, client, context, .. } = self;
+        work.finish(reply);
         drop(map); // this frees the map if its key was deleted meanwhile
         JOBS.lock().retain(|(address, _)| *address != client.0.addr()); // J1
-        COUNTS.ended(gone.load(Ordering::Relaxed));
-        // SAFETY: the client is blocked, and is unblocked once.
-        unsafe { server!(RedisModule_UnblockClient(client.0, null_mut())) };
+        COUNTS.ended(is_gone);
+        // SAFETY: the context is that of the client, which is blocked, and is unblocked once.
+        unsafe {
+            server!(RedisModule_FreeThreadSafeContext(context));
+            server!(RedisModule_UnblockClient(client.0, null_mut()));
+        }
     }
 }
 
@@ -144,15 +179,36 @@ static THREADS: OnceLock<Mutex<Sender<Job>>> = OnceLock::new();
 
 fn start() -> Mutex<Sender<Job>> {
     let (sender, receiver) = channel::<Job>();
-    let receiver: Arc<Mutex<Receiver<Job>>> = Arc::new(Mutex::new(receiver));
-    for _ in 0..settings().threads() {
-        let receiver = Arc::clone(&receiver);
-        let next = move || receiver.lock().recv().ok();
-        let thread = std::thread::Builder::new().name("silvics-om".into());
-        // If no thread can be started, the receiver is dropped, and `submit` says so.
-        drop(thread.spawn(move || std::iter::from_fn(next).for_each(Job::run)));
-    }
+    let receiver = Arc::new(Mutex::new(receiver));
+    let start = |_: &usize| {
+        let (receiver, queue) = (Arc::clone(&receiver), sender.clone());
+        std::thread::Builder::new().name("silvics-om".into()).spawn(move || work(&receiver, &queue))
+    };
+    let started = (0..settings().threads()).take_while(|number| start(number).is_ok()).count();
+    // Fewer threads do the work of all. If there is none, `submit` says so.
+    settings().threads.store(started, Ordering::Relaxed);
     Mutex::new(sender)
+}
+
+/// Works on jobs as long as the process lives.
+fn work(receiver: &Mutex<Receiver<Job>>, queue: &Sender<Job>) {
+    /// A panic in a job would leave its client blocked.
+    struct EndsProcess;
+    impl Drop for EndsProcess {
+        fn drop(&mut self) {
+            if std::thread::panicking() {
+                std::process::abort();
+            }
+        }
+    }
+    let _ends = EndsProcess;
+    let next = || receiver.lock().recv().ok();
+    while let Some(job) = next() {
+        if let Some(job) = job.advance() {
+            // The receiver is there as long as this thread.
+            let _ = queue.send(job);
+        }
+    }
 }
 
 /// Called on the event loop when a blocked client has disconnected.
@@ -168,18 +224,15 @@ unsafe extern "C" fn disconnected(
 
 /// Blocks the client, and has a thread do the work and reply.
 pub(super) fn submit(call: Call<'_>, map: Arc<ByteMap>, work: Work) -> Result<(), Failure> {
-    let sender = THREADS.get_or_init(start);
-    let (client, gone) = (call.block(Some(disconnected)), Arc::new(AtomicBool::new(false)));
-    JOBS.lock().push((client.0.addr(), Arc::clone(&gone)));
-    COUNTS.running.fetch_add(1, Ordering::Relaxed);
-    if let Err(unsent) = sender.lock().send(Job { map, work, client, gone }) {
-        let client = unsent.0.client.0;
-        JOBS.lock().retain(|(address, _)| *address != client.addr());
-        COUNTS.ended(false);
-        // SAFETY: the client was blocked above, and its command replies below instead.
-        unsafe { server!(RedisModule_AbortBlock(client)) };
+    let queue = THREADS.get_or_init(start);
+    if settings().threads() == 0 {
         let sentence = "no thread could be started: load the module with threads 0";
         return Err(Failure::Sentence(sentence.into()));
     }
+    let (client, gone) = (call.block(Some(disconnected)), Arc::new(AtomicBool::new(false)));
+    JOBS.lock().push((client.0.addr(), Arc::clone(&gone)));
+    COUNTS.running.fetch_add(1, Ordering::Relaxed);
+    // It fails only without threads, which live as long as the process.
+    let _ = queue.lock().send(Job { map, work, client, context: null_mut(), gone });
     Ok(())
 }

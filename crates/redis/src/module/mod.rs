@@ -2,7 +2,7 @@
 //!
 //! # Parts
 //! * `api.rs`: the server's functions with Rust's types, and the invariants of the border.
-//! * `points.rs`, `ranges.rs`, `info.rs`: the commands.
+//! * `commands.rs`: the table of commands; `points.rs`, `ranges.rs`, `info.rs`: what they do.
 //! * `jobs.rs`: threads for long scans. `persist.rs`: the callbacks of the type.
 //! * `alloc.rs`: the server's allocator.
 //!
@@ -11,6 +11,7 @@
 
 mod alloc;
 mod api;
+mod commands;
 mod info;
 mod jobs;
 mod persist;
@@ -20,6 +21,7 @@ mod ranges;
 use crate::codec::VERSION;
 use api::{Call, server, set_type};
 use redis_module::raw;
+use silvics_sync::atomic::{AtomicBool, Ordering};
 use std::ffi::{CStr, CString, c_int};
 
 /// The name of the module.
@@ -30,62 +32,6 @@ const MODULE_VERSION: c_int = 1;
 
 const OK: c_int = raw::REDISMODULE_OK as c_int;
 const ERR: c_int = raw::REDISMODULE_ERR as c_int;
-
-/// A function that the server calls for a command.
-type Handler = unsafe extern "C" fn(
-    *mut raw::RedisModuleCtx,
-    *mut *mut raw::RedisModuleString,
-    c_int,
-) -> c_int;
-
-/// A command: its name, its function, and its flags, of which the last ones are categories of ACL.
-struct Command {
-    name: &'static CStr,
-    handler: Handler,
-    flags: &'static CStr,
-    categories: &'static CStr,
-}
-
-/// Makes the table of commands. Each command's first argument is its only key.
-macro_rules! commands {
-    ($($name:literal $function:path, $flags:literal, $categories:literal;)*) => {
-        &[$({
-            unsafe extern "C" fn handler(
-                ctx: *mut raw::RedisModuleCtx,
-                words: *mut *mut raw::RedisModuleString,
-                count: c_int,
-            ) -> c_int {
-                // SAFETY: the server calls this function with the words of a command.
-                let call = unsafe { Call::new(ctx, words, count) };
-                if let Err(failure) = $function(call) {
-                    call.reply().failure(&failure);
-                }
-                OK
-            }
-            Command { name: $name, handler, flags: $flags, categories: $categories }
-        }),*]
-    };
-}
-
-const COMMANDS: &[Command] = commands! {
-    c"OM.SET" points::set, c"write deny-oom fast", c"write fast";
-    c"OM.GET" points::get, c"readonly fast", c"read fast";
-    c"OM.MGET" points::get_many, c"readonly fast", c"read fast";
-    c"OM.DEL" points::delete, c"write fast", c"write fast";
-    c"OM.CAS" points::compare_and_set, c"write deny-oom fast", c"write fast";
-    c"OM.LEN" points::len, c"readonly fast", c"read fast";
-    c"OM.FIRST" points::first, c"readonly fast", c"read fast";
-    c"OM.LAST" points::last, c"readonly fast", c"read fast";
-    c"OM.POP" points::pop, c"write fast", c"write fast";
-    c"OM.RANGE" ranges::range, c"readonly", c"read slow";
-    c"OM.REVRANGE" ranges::range_rev, c"readonly", c"read slow";
-    c"OM.PREFIX" ranges::prefix, c"readonly", c"read slow";
-    c"OM.SCAN" ranges::scan, c"readonly", c"read slow";
-    c"OM.COUNT" ranges::count, c"readonly", c"read slow";
-    c"OM.AGG" ranges::aggregate, c"readonly", c"read slow";
-    c"OM.DELRANGE" ranges::delete, c"write", c"write slow";
-    c"OM.INFO" info::map, c"readonly fast", c"read fast";
-};
 
 /// Writes a sentence into the server's log.
 fn log(ctx: *mut raw::RedisModuleCtx, sentence: &CStr) {
@@ -144,29 +90,6 @@ fn set_options(ctx: *mut raw::RedisModuleCtx) {
     }
 }
 
-fn register(ctx: *mut raw::RedisModuleCtx, command: &Command) -> bool {
-    let Command { name, handler, flags, categories } = command;
-    // SAFETY: the server copies the texts, and calls the function with the words of a command.
-    unsafe {
-        let created = server!(RedisModule_CreateCommand(
-            ctx,
-            name.as_ptr(),
-            Some(*handler),
-            flags.as_ptr(),
-            1,
-            1,
-            1
-        ));
-        if created != OK {
-            return false;
-        }
-        // Servers without this function have the categories by the flags.
-        let Some(set) = raw::RedisModule_SetCommandACLCategories else { return true };
-        let command = server!(RedisModule_GetCommand(ctx, name.as_ptr()));
-        set(command, categories.as_ptr()) == OK
-    }
-}
-
 fn load(
     ctx: *mut raw::RedisModuleCtx,
     words: *mut *mut raw::RedisModuleString,
@@ -176,7 +99,7 @@ fn load(
     let (threads, threshold) = arguments(unsafe { Call::new(ctx, words, count) })?;
     jobs::settings().set(threshold, threads);
     set_options(ctx);
-    alloc::heap();
+    alloc::measure_empty_map().map_err(|error| error.to_string())?;
     let mut methods = persist::methods();
     // SAFETY: the server copies the methods, and keeps the callbacks' contracts.
     let ours = unsafe {
@@ -186,14 +109,16 @@ fn load(
         return Err("the server has another type with our name: load the module once".into());
     }
     set_type(ours);
-    if let Some(command) = COMMANDS.iter().find(|command| !register(ctx, command)) {
-        let name = command.name.to_string_lossy();
-        return Err(format!("the command {name} could not be registered: is it there already?"));
-    }
+    commands::register(ctx).map_err(|name| {
+        let name = name.to_string_lossy();
+        format!("the command {name} could not be registered: is it there already?")
+    })?;
     // SAFETY: the callback only adds fields.
     unsafe { server!(RedisModule_RegisterInfoFunc(ctx, Some(info::section))) };
     Ok(())
 }
+
+const TWICE: &CStr = c"a module with the name silvics is loaded already: load it once";
 
 /// Called by the server when it loads the module.
 ///
@@ -205,6 +130,12 @@ unsafe extern "C" fn RedisModule_OnLoad(
     words: *mut *mut raw::RedisModuleString,
     count: c_int,
 ) -> c_int {
+    // A second load of the same file would write the server's functions while threads read them.
+    static LOADED: AtomicBool = AtomicBool::new(false);
+    if LOADED.swap(true, Ordering::SeqCst) {
+        log(ctx, TWICE);
+        return ERR;
+    }
     // SAFETY: the server passes a context. Nothing is allocated before this call, which gets the
     // server's functions.
     let begun = unsafe {
@@ -216,7 +147,7 @@ unsafe extern "C" fn RedisModule_OnLoad(
         )
     };
     if begun != OK {
-        log(ctx, c"a module with the name silvics is loaded already: load it once");
+        log(ctx, TWICE);
         return ERR;
     }
     // SAFETY: the function is only read. It came with Redis 7.0, and all that we call before (A4).

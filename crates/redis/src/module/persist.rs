@@ -1,6 +1,6 @@
 //! The callbacks of the type: snapshots, the log, copies, digests, memory.
 
-use super::alloc::heap;
+use super::alloc::{bytes_of, heap};
 use super::api::{borrowed, owned, random, server};
 use crate::codec::{Corrupt, Decoder, Encoder, VERSION};
 use crate::map::{ByteMap, Load, WriteError};
@@ -176,7 +176,7 @@ unsafe fn read(io: *mut raw::RedisModuleIO, version: c_int) -> Result<ByteMap, U
         return Err(Unloadable::Ended);
     }
     let (mut decoder, mut map) =
-        (Decoder::new(announced), Load::new(ByteMap::new(heap(), random())?));
+        (Decoder::new(announced)?, Load::new(ByteMap::new(heap(), random())?));
     loop {
         // SAFETY: the caller's promise.
         let piece = unsafe { Piece::read(io) }?;
@@ -184,7 +184,7 @@ unsafe fn read(io: *mut raw::RedisModuleIO, version: c_int) -> Result<ByteMap, U
             break;
         }
         decoder.piece(piece.bytes(), |key, value| -> Result<(), Unloadable> {
-            Ok(map.push(key.to_vec(), value)?)
+            Ok(map.push(key, value)?)
         })?;
     }
     decoder.finish()?;
@@ -214,7 +214,7 @@ unsafe extern "C" fn load(io: *mut raw::RedisModuleIO, version: c_int) -> *mut c
 
 unsafe extern "C" fn memory(value: *const c_void) -> usize {
     // SAFETY: A3.
-    unsafe { borrowed(value.cast_mut()) }.memory().total
+    bytes_of(unsafe { borrowed(value.cast_mut()) })
 }
 
 unsafe extern "C" fn digest(digest: *mut raw::RedisModuleDigest, value: *mut c_void) {

@@ -13,44 +13,42 @@ pub(super) fn fresh() -> Result<Arc<ByteMap>, Failure> {
 
 /// `OM.SET map key value [NX | XX] [GET]`
 pub(super) fn set(call: Call<'_>) -> Result<(), Failure> {
-    call.words_are(4, usize::MAX)?;
     let options = request::set_options(&mut call.words(4))?;
-    let (key, map) = call.write()?;
-    let reply = call.reply();
-    let new = match map {
-        Some(_) => None,
-        None if options.condition == Condition::Present => {
+    let (mut key, reply) = (call.write(), call.reply());
+    let (written, new) = {
+        let map = key.map()?;
+        if map.is_none() && options.condition == Condition::Present {
             reply.null();
             return Ok(());
         }
-        None => Some(fresh()?),
+        let new = if map.is_none() { Some(fresh()?) } else { None };
+        let map = map.or(new.as_deref()).expect("one of both");
+        let view = map.pin();
+        let set = view.set(call.word(2), call.word(3), options.condition)?;
+        if options.get {
+            reply.optional(set.old);
+        } else if set.written {
+            reply.ok();
+        } else {
+            reply.null();
+        }
+        let written = set.written;
+        drop(view);
+        (written, new)
     };
-    let map = map.or(new.as_deref()).expect("one of both");
-    let view = map.pin();
-    let set = view.set(call.word(2), call.word(3), options.condition)?;
-    if options.get {
-        reply.optional(set.old);
-    } else if set.written {
-        reply.ok();
-    } else {
-        reply.null();
-    }
-    let written = set.written;
-    drop(view);
     if let Some(new) = new {
         key.set(new);
     }
     if written {
-        call.changed(c"om.set");
+        call.changed(key, c"om.set");
     }
     Ok(())
 }
 
 /// `OM.GET map key`
 pub(super) fn get(call: Call<'_>) -> Result<(), Failure> {
-    call.words_are(3, 3)?;
-    let (_key, map) = call.read()?;
-    match map {
+    let key = call.read();
+    match key.map()? {
         Some(map) => call.reply().optional(map.pin().get(call.word(2))),
         None => call.reply().null(),
     }
@@ -59,9 +57,8 @@ pub(super) fn get(call: Call<'_>) -> Result<(), Failure> {
 
 /// `OM.MGET map key [key …]`
 pub(super) fn get_many(call: Call<'_>) -> Result<(), Failure> {
-    call.words_are(3, usize::MAX)?;
-    let (_key, map) = call.read()?;
-    let reply = call.reply();
+    let (key, reply) = (call.read(), call.reply());
+    let map = key.map()?;
     reply.array(call.len() - 2);
     let Some(map) = map else {
         call.words(2).for_each(|_| reply.null());
@@ -77,62 +74,54 @@ pub(super) fn get_many(call: Call<'_>) -> Result<(), Failure> {
 
 /// `OM.DEL map key [key …]`
 pub(super) fn delete(call: Call<'_>) -> Result<(), Failure> {
-    call.words_are(3, usize::MAX)?;
-    let (key, map) = call.write()?;
+    let key = call.write();
     let mut removed = 0;
-    if let Some(map) = map {
+    if let Some(map) = key.map()? {
         let view = map.pin();
         for key in call.words(2) {
             removed += usize::from(view.remove(key)?.is_some());
         }
     }
     call.reply().integer(removed);
-    if let Some(map) = map {
-        call.removed(&key, map, removed, c"om.del");
-    }
+    call.removed(key, removed, c"om.del");
     Ok(())
 }
 
 /// `OM.CAS map key (ABSENT | VALUE expected) (ABSENT | VALUE new)`
 pub(super) fn compare_and_set(call: Call<'_>) -> Result<(), Failure> {
-    call.words_are(5, 7)?;
     let mut words = call.words(3);
     let expected = request::state(&mut words, "the expected state")?;
     let new = request::state(&mut words, "the new state")?;
     request::end(&mut words)?;
-    let (key, map) = call.write()?;
-    let created =
-        if map.is_none() && expected.is_none() && new.is_some() { Some(fresh()?) } else { None };
-    let done = match map.or(created.as_deref()) {
-        Some(map) => map.pin().compare_and_set(call.word(2), expected, new)?,
-        None => expected.is_none(),
+    let mut key = call.write();
+    let (done, new_map) = match (key.map()?, expected, new) {
+        (Some(map), _, _) => (map.pin().compare_and_set(call.word(2), expected, new)?, None),
+        (None, None, Some(_)) => {
+            let map = fresh()?;
+            (map.pin().compare_and_set(call.word(2), expected, new)?, Some(map))
+        }
+        (None, _, _) => (expected.is_none(), None),
     };
     call.reply().integer(usize::from(done));
-    if let Some(created) = created {
-        key.set(created);
+    if let Some(map) = new_map {
+        key.set(map);
     }
-    if !done || (expected.is_none() && new.is_none()) {
-        return Ok(());
-    }
-    match map {
-        Some(map) => call.removed(&key, map, 1, c"om.cas"),
-        None => call.changed(c"om.cas"),
+    if done && (expected.is_some() || new.is_some()) {
+        call.removed(key, 1, c"om.cas");
     }
     Ok(())
 }
 
 /// `OM.LEN map`
 pub(super) fn len(call: Call<'_>) -> Result<(), Failure> {
-    call.words_are(2, 2)?;
-    let (_key, map) = call.read()?;
-    call.reply().integer(map.map_or(0, ByteMap::len));
+    let key = call.read();
+    call.reply().integer(key.map()?.map_or(0, ByteMap::len));
     Ok(())
 }
 
 fn end(call: Call<'_>, last: bool) -> Result<(), Failure> {
-    call.words_are(2, 2)?;
-    let (_key, map) = call.read()?;
-    let (reply, view) = (call.reply(), map.map(ByteMap::pin));
+    let key = call.read();
+    let (reply, view) = (call.reply(), key.map()?.map(ByteMap::pin));
     match view.as_ref().and_then(|view| view.end(last)) {
         Some((key, value)) => {
             reply.array(2);
@@ -155,11 +144,9 @@ pub(super) fn last(call: Call<'_>) -> Result<(), Failure> {
 
 /// `OM.POP map [FIRST | LAST] [COUNT n]`
 pub(super) fn pop(call: Call<'_>) -> Result<(), Failure> {
-    call.words_are(2, usize::MAX)?;
     let options = request::pop(&mut call.words(2))?;
-    let (key, map) = call.write()?;
-    let reply = call.reply();
-    let Some(map) = map else {
+    let (key, reply) = (call.write(), call.reply());
+    let Some(map) = key.map()? else {
         match options.count {
             Some(_) => reply.array(0),
             None => reply.null(),
@@ -179,6 +166,6 @@ pub(super) fn pop(call: Call<'_>) -> Result<(), Failure> {
     if options.count.is_some() {
         reply.end_array(2 * removed);
     }
-    call.removed(&key, map, removed, c"om.pop");
+    call.removed(key, removed, c"om.pop");
     Ok(())
 }

@@ -2,7 +2,7 @@
 //! ([`super::jobs`]).
 
 use super::api::{Call, Failure, Reply, shared};
-use super::jobs::{Job, Work, settings, submit};
+use super::jobs::{Work, settings, submit};
 use crate::aggregate::{Aggregate, Operation};
 use crate::map::{Bounds, ByteView, Entry};
 use crate::request::{self, Cursor, Slice, behind};
@@ -20,7 +20,6 @@ pub(super) fn range_rev(call: Call<'_>) -> Result<(), Failure> {
 }
 
 fn between(call: Call<'_>, descends: bool) -> Result<(), Failure> {
-    call.words_are(4, usize::MAX)?;
     let mut words = call.words(2);
     let bounds = request::bounds(&mut words, descends)?;
     let slice = request::slice(&mut words)?;
@@ -29,7 +28,6 @@ fn between(call: Call<'_>, descends: bool) -> Result<(), Failure> {
 
 /// `OM.PREFIX map prefix [LIMIT offset count] [KEYSONLY]`
 pub(super) fn prefix(call: Call<'_>) -> Result<(), Failure> {
-    call.words_are(3, usize::MAX)?;
     let slice = request::slice(&mut call.words(3))?;
     let prefix = call.word(2);
     let behind = behind(prefix);
@@ -39,8 +37,8 @@ pub(super) fn prefix(call: Call<'_>) -> Result<(), Failure> {
 
 /// Replies with entries of a range.
 fn list(call: Call<'_>, bounds: Bounds<'_>, descends: bool, slice: Slice) -> Result<(), Failure> {
-    let (_key, map) = call.read()?;
-    let Some(map) = map else {
+    let key = call.read();
+    let Some(map) = key.map()? else {
         call.reply().array(0);
         return Ok(());
     };
@@ -52,7 +50,7 @@ fn list(call: Call<'_>, bounds: Bounds<'_>, descends: bool, slice: Slice) -> Res
         let scan = Scan::new(bounds, descends);
         let mut probe = scan.clone();
         if !probe.step(&map.pin(), threshold, |_, _| ControlFlow::Continue(())) {
-            return submit(call, shared(map), Work::List(scan, slice));
+            return submit(call, shared(map), Work::List(Listing::new(scan, slice)));
         }
     }
     let view = map.pin();
@@ -79,10 +77,10 @@ fn collect<'v>(entries: impl Iterator<Item = Entry<'v>>, few: usize) -> Vec<Entr
 
 /// `OM.SCAN map cursor [COUNT n] [KEYSONLY]`
 pub(super) fn scan(call: Call<'_>) -> Result<(), Failure> {
-    call.words_are(3, usize::MAX)?;
     let (count, keys_only) = request::scan_options(&mut call.words(3))?;
     let cursor = Cursor::parse(call.word(2))?;
-    let (_key, map) = call.read()?;
+    let key = call.read();
+    let map = key.map()?;
     let from = match (&cursor, map) {
         (Cursor::Start, _) => Bound::Unbounded,
         (Cursor::Behind(id, key), Some(map)) if *id == map.id() => Bound::Excluded(*key),
@@ -164,14 +162,12 @@ impl Tally {
 
 /// `OM.COUNT map min max`
 pub(super) fn count(call: Call<'_>) -> Result<(), Failure> {
-    call.words_are(4, 4)?;
     let bounds = request::bounds(&mut call.words(2), false)?;
     tally(call, bounds, Tally::Count(0))
 }
 
 /// `OM.AGG map min max operation [operation …]`
 pub(super) fn aggregate(call: Call<'_>) -> Result<(), Failure> {
-    call.words_are(5, usize::MAX)?;
     let mut words = call.words(2);
     let bounds = request::bounds(&mut words, false)?;
     let operations = request::operations(&mut words)?;
@@ -179,8 +175,8 @@ pub(super) fn aggregate(call: Call<'_>) -> Result<(), Failure> {
 }
 
 fn tally(call: Call<'_>, bounds: Bounds<'_>, mut tally: Tally) -> Result<(), Failure> {
-    let (_key, map) = call.read()?;
-    if let Some(map) = map {
+    let key = call.read();
+    if let Some(map) = key.map()? {
         let (mut scan, leaves) = (Scan::new(bounds, false), settings().leaves_loop(call));
         let most = if leaves { settings().threshold() } else { usize::MAX };
         if !tally.step(&mut scan, &map.pin(), most) {
@@ -193,19 +189,16 @@ fn tally(call: Call<'_>, bounds: Bounds<'_>, mut tally: Tally) -> Result<(), Fai
 
 /// `OM.DELRANGE map min max [COUNT n]`
 pub(super) fn delete(call: Call<'_>) -> Result<(), Failure> {
-    call.words_are(4, usize::MAX)?;
     let mut words = call.words(2);
     let bounds = request::bounds(&mut words, false)?;
     let most = request::count(&mut words)?.unwrap_or(usize::MAX);
-    let (key, map) = call.write()?;
-    let removed = match map {
+    let key = call.write();
+    let removed = match key.map()? {
         Some(map) => map.remove_range(bounds, most)?,
         None => 0,
     };
     call.reply().integer(removed);
-    if let Some(map) = map {
-        call.removed(&key, map, removed, c"om.delrange");
-    }
+    call.removed(key, removed, c"om.delrange");
     Ok(())
 }
 
@@ -213,17 +206,21 @@ pub(super) fn delete(call: Call<'_>) -> Result<(), Failure> {
 pub(super) struct Listing {
     scan: Scan,
     slice: Slice,
+    /// Whether the array is begun.
+    begun: bool,
+    /// The entries in it.
     sent: usize,
 }
 
 impl Listing {
     pub(super) fn new(scan: Scan, slice: Slice) -> Self {
-        Self { scan, slice, sent: 0 }
+        Self { scan, slice, begun: false, sent: 0 }
     }
 
     /// Replies with the next entries, and passes over those before the offset: `most` of both
     /// together. Returns whether there are no more.
     pub(super) fn step(&mut self, view: &ByteView<'_>, most: usize, reply: Reply) -> bool {
+        self.begin(reply);
         if self.slice.offset > 0 {
             let passed = most.min(self.slice.offset);
             self.slice.offset -= passed;
@@ -240,27 +237,14 @@ impl Listing {
         over || self.sent == self.slice.count
     }
 
-    /// The number of elements that were sent.
-    pub(super) fn elements(&self) -> usize {
-        self.sent * if self.slice.keys_only { 1 } else { 2 }
+    pub(super) fn finish(mut self, reply: Reply) {
+        self.begin(reply);
+        reply.end_array(self.sent * if self.slice.keys_only { 1 } else { 2 });
     }
-}
 
-/// Runs a job on a thread of the module, until it is done or its client has gone.
-pub(super) fn run(job: &mut Job, reply: Reply) {
-    /// The entries between two pins. A pin holds back memory that the event loop frees.
-    const STEP: usize = 1024;
-    match std::mem::replace(&mut job.work, Work::Done) {
-        Work::List(scan, slice) => {
-            let mut listing = Listing::new(scan, slice);
+    fn begin(&mut self, reply: Reply) {
+        if !std::mem::replace(&mut self.begun, true) {
             reply.begin_array();
-            while !job.is_gone() && !listing.step(&job.map.pin(), STEP, reply) {}
-            reply.end_array(listing.elements());
         }
-        Work::Tally(mut scan, mut tally) => {
-            while !job.is_gone() && !tally.step(&mut scan, &job.map.pin(), STEP) {}
-            tally.reply(reply);
-        }
-        Work::Done => {}
     }
 }

@@ -73,6 +73,38 @@ fn a_snapshot_with_too_few_entries_is_refused() {
     assert!(log.contains("a map cannot be loaded: it has 5000 entries instead of 5001"), "{log}");
 }
 
+/// The payload of a map, as `DUMP` writes it, with a checksum that is right.
+#[test]
+fn a_payload_without_entries_is_refused() {
+    let mut running = Running::start("", "");
+    running.run_all(&["OM.SET m a 1"]);
+    let payload: Vec<u8> = redis::cmd("DUMP").arg("m").query(&mut running.connection).unwrap();
+    let at = find(&payload, &type_id(1)) + 8;
+    let version = &payload[payload.len() - 10..payload.len() - 8];
+    // An unsigned 0, the empty string, the end of the value.
+    let mut empty = [&payload[..at], &[2, 0, 5, 0, 0], version].concat();
+    let sum = crc64(&empty);
+    empty.extend(sum.to_le_bytes());
+    let mut restore = redis::cmd("RESTORE");
+    restore.arg("n").arg(0).arg(&empty);
+    assert!(restore.query::<()>(&mut running.connection).is_err());
+    assert!(
+        running.log().contains("a map cannot be loaded: it has no entries"),
+        "{}",
+        running.log()
+    );
+    assert_eq!(running.run("EXISTS n"), "0");
+}
+
+/// The checksum of the servers: CRC-64 of Jones, its bits reflected.
+fn crc64(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0, |sum: u64, &byte| {
+        (0..8).fold(sum ^ u64::from(byte), |sum, _| {
+            (sum >> 1) ^ if sum & 1 == 1 { 0x95ac_9329_ac4b_c9b5 } else { 0 }
+        })
+    })
+}
+
 #[test]
 fn a_payload_with_garbage_is_refused() {
     let mut running = Running::start("", "");

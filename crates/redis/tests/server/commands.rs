@@ -211,6 +211,12 @@ fn the_server_knows_keys_categories_and_events() {
             ("COMMAND GETKEYS OM.DELRANGE m - +", "[m]"),
             ("ACL SETUSER getter on nopass ~* -@all +om.get", "OK"),
             ("ACL DRYRUN getter OM.GET m a", "OK"),
+            ("ACL SETUSER one on nopass +@all %R~* %W~w", "OK"),
+            ("ACL DRYRUN one OM.RANGE m - +", "OK"),
+            ("ACL DRYRUN one OM.DEL w a", "OK"),
+            ("MULTI", "OK"),
+            ("OM.GET m", "!ERR wrong number of arguments for 'OM.GET' command"),
+            ("DISCARD", "OK"),
         ],
     );
     let refused = |running: &mut Running, user: &str, command: &str| {
@@ -291,6 +297,25 @@ fn the_server_counts_the_memory() {
     running.run_all(&["DEL m"]);
     // Valkey frees large values on a thread.
     running.wait_for("used_memory", |now| now.saturating_sub(start) < grown / 20);
+}
+
+/// Many maps of a few entries: the fixed parts of each are counted, too.
+#[test]
+fn the_server_counts_small_maps() {
+    let mut running = Running::start("", "");
+    for (values, writes) in [("1", 1), ("a-value-that-needs-a-block-of-its-own", 1)] {
+        running.run_all(&["FLUSHALL SYNC"]);
+        let start = running.info("used_memory");
+        for map in 0..5000 {
+            for write in 0..writes {
+                running.run_all(&[&format!("OM.SET map:{map:05} key{write} {values}")]);
+            }
+        }
+        let grown = running.info("used_memory") - start;
+        let usage: u64 = running.run("MEMORY USAGE map:00007").parse().unwrap();
+        let share = (5000 * usage) as f64 / grown as f64;
+        assert!((0.9..1.05).contains(&share), "{usage} of {}", grown / 5000);
+    }
 }
 
 /// A number of `OM.INFO`.

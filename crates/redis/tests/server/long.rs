@@ -89,7 +89,7 @@ fn writes_go_on_beside_a_scan() {
         let writes = scope.spawn(move || {
             for round in 0..20_u32 {
                 for number in (0..LEN).step_by(997) {
-                    // The sum stays the same: one is added to a value and taken from its neighbour.
+                    // One value at a time is greater by one.
                     let _ = run(&mut writer, &format!("OM.SET m {:09} {}", number, number + 1));
                     let _ = run(&mut writer, &format!("OM.SET m x{number} text{round}"));
                     let _ = run(&mut writer, &format!("OM.SET m {number:09} {number}"));
@@ -102,6 +102,7 @@ fn writes_go_on_beside_a_scan() {
             let reply = running.run("OM.AGG m - (x SUM");
             let found: u64 = reply.trim_matches(['[', ']']).parse().unwrap();
             let exact = LEN * (LEN - 1) / 2;
+            // The scan may see each of the writer's values while it is greater.
             assert!((exact..=exact + LEN / 997 + 1).contains(&found), "{found} and {exact}");
             assert_eq!(running.run("OM.COUNT m - (x"), LEN.to_string());
             scans += 1;
@@ -131,20 +132,51 @@ fn a_client_that_goes_ends_its_scan() {
 #[test]
 fn a_map_may_be_deleted_under_its_scan() {
     let mut running = start("");
-    let mut other = running.server.connect().unwrap();
     for remove in ["DEL m", "UNLINK m", "FLUSHALL", "FLUSHALL ASYNC"] {
         let before = running.info("used_memory");
-        scope(|scope| {
-            let scan = scope.spawn(|| run(&mut other, "OM.AGG m - + SUM MAX"));
-            sleep(Duration::from_millis(2));
-            running.run_all(&[remove]);
-            let reply = scan.join().unwrap();
-            let (all, none) = (format!("{} {}]", sum().trim_end_matches(']'), LEN - 1), "[0 nil]");
-            assert!([&all[..], none, "[]"].contains(&&reply[..]), "{remove}: {reply}");
-        });
-        running.wait_for("used_memory", |now| now < before - 5_000_000);
+        // Scans of the same map take turns. So some of them run at the moment of the removal.
+        let mut clients: Vec<_> = (0..40).map(|_| running.server.connect().unwrap()).collect();
+        let scan = redis::cmd("OM.AGG").arg(&["m", "-", "+", "SUM", "MAX"]).get_packed_command();
+        for client in &mut clients {
+            client.send_packed_command(&scan).unwrap();
+        }
+        running.run_all(&[remove]);
+        let left = running.info("silvics_jobs_running");
         assert_eq!(running.run("EXISTS m"), "0");
+        let (mut whole, mut none) = (0, 0);
+        for client in &mut clients {
+            let reply = super::text(&client.recv_response().unwrap());
+            if reply == "[0 nil]" {
+                none += 1;
+            } else {
+                assert_eq!(reply, format!("{} {}]", sum().trim_end_matches(']'), LEN - 1));
+                whole += 1;
+            }
+        }
+        assert_eq!(whole + none, 40);
+        assert!(left > 0 && whole > 0, "{remove}: {left} of {whole} scans ran at that moment");
+        running.wait_for("used_memory", |now| now < before - 5_000_000);
         let entry = |number: u64| (format!("{number:09}"), number.to_string());
         fill(&mut running.connection, "m", LEN, entry);
+    }
+}
+
+/// Jobs take turns: a short one does not wait for those before it.
+#[test]
+fn short_scans_do_not_wait_for_long_ones() {
+    let mut running = start("threads 1");
+    let entry = |number: u64| (format!("{number:09}"), number.to_string());
+    fill(&mut running.connection, "short", 2000, entry);
+    let mut clients: Vec<_> = (0..100).map(|_| running.server.connect().unwrap()).collect();
+    let scan = redis::cmd("OM.AGG").arg(&["m", "-", "+", "SUM"]).get_packed_command();
+    for client in &mut clients {
+        client.send_packed_command(&scan).unwrap();
+    }
+    let done = running.info("silvics_jobs_done");
+    assert_eq!(running.run("OM.COUNT short - +"), "2000");
+    let before = running.info("silvics_jobs_done") - done;
+    assert!(before < 100, "{before} long scans ended before the short one");
+    for client in &mut clients {
+        assert_eq!(super::text(&client.recv_response().unwrap()), sum());
     }
 }

@@ -84,8 +84,9 @@ fn a_replica_has_what_its_primary_has() {
     assert_eq!(replica.run("OM.AGG large - (a/long/path/0000001 SUM"), "[0]");
 }
 
-/// Snapshots are written by a child of `fork`, while a thread of the parent reads the map and frees
-/// what the event loop removes. A child that waited for a lock would never end.
+/// Snapshots are written by a child of `fork`, while threads of the parent read the maps and free
+/// what the event loop removes. That the child's scan neither pins nor waits is checked by
+/// `tests/unprotected.rs` of `silvics`: a child that pins waits for a lock only now and then.
 #[test]
 fn a_child_saves_beside_scans_and_frees() {
     const STAY: u64 = 50_000;

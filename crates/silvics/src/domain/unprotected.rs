@@ -9,8 +9,8 @@ use std::ops::Deref;
 pub struct Unprotected(ManuallyDrop<Guard>);
 
 impl Domain {
-    /// Returns a guard that pins nothing, for reads of indexes that no thread writes to. Neither
-    /// this call nor the drop of the guard takes a lock, allocates, or frees retired objects.
+    /// Returns a guard that pins nothing, for reads of indexes that no thread writes to. This call
+    /// and the drop of the guard take no lock, allocate nothing, and free no retired objects.
     ///
     /// A child of `fork` needs it. Such a child has one thread. Other threads of its parent may
     /// have held locks at that moment: of an allocator, or of the program, in a deferred call.
@@ -19,8 +19,8 @@ impl Domain {
     ///
     /// # Safety
     /// Until the last use of the guard, and of each word and key that was read under it:
-    /// * the guard is passed only to lookups and scans of [`BlockTree`](crate::BlockTree)s of this
-    ///   domain, which write nothing and so retire nothing;
+    /// * the guard is used only for lookups and scans of [`BlockTree`](crate::BlockTree)s of this
+    ///   domain, which write nothing and so retire nothing, and not for [`Guard::defer`];
     /// * no thread inserts, removes or changes an entry of these trees, or calls their
     ///   [`OrderedIndex::shrink`](crate::OrderedIndex::shrink);
     /// * in a child of `fork`, no thread was in such a call when the process was forked.
@@ -64,11 +64,14 @@ impl fmt::Debug for Unprotected {
     }
 }
 
-#[cfg(silvics_shuttle)]
 impl Drop for Unprotected {
-    /// The guard of the model owns a reference to its collector.
     fn drop(&mut self) {
+        self.0.adopted.clear();
+        // The guard of the model owns a reference to its collector.
+        #[cfg(silvics_shuttle)]
         // SAFETY: the guard is dropped once.
-        unsafe { ManuallyDrop::drop(&mut self.0) };
+        unsafe {
+            ManuallyDrop::drop(&mut self.0);
+        }
     }
 }
