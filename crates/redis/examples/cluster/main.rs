@@ -143,14 +143,14 @@ struct Totals {
 impl Totals {
     fn run(&mut self, scene: &mut Scene, rounds: usize) -> Result<(), Failure> {
         for round in 0..rounds {
-            self.add(round, "kill", scene.kill_round()?);
-            self.add(round, "reshard", scene.reshard_round(round)?);
+            self.add(round, "kill", scene.kill_round()?)?;
+            self.add(round, "reshard", scene.reshard_round(round)?)?;
         }
         Ok(())
     }
 
-    /// Prints a round and adds it.
-    fn add(&mut self, round: usize, kind: &str, outcome: Outcome) {
+    /// Prints a round and adds it. A round without acknowledged writes shows nothing, so it fails.
+    fn add(&mut self, round: usize, kind: &str, outcome: Outcome) -> Result<(), Failure> {
         let Outcome { took, counts, lost, first_loss, scans, event } = outcome;
         println!(
             "{kind:7} {:2}  {:5.1} s  {:7} written  {:7} acknowledged  {lost} lost  {} scans, {} \
@@ -168,6 +168,13 @@ impl Totals {
         self.lost += lost;
         self.scans += scans.complete;
         self.first_loss = self.first_loss.take().or(first_loss);
+        match counts.acknowledged {
+            0 => Err(Failure::Verdict(format!(
+                "no write of {kind} round {} is acknowledged",
+                round + 1
+            ))),
+            _ => Ok(()),
+        }
     }
 
     fn print(&self, start: Instant) {

@@ -12,7 +12,7 @@ use super::nodes::Cluster;
 use super::server::Failure;
 use super::writer::{Counts, Layout, Random, Writer};
 
-/// Slots that move in a round.
+/// The most slots that move in a round.
 const MOVED_SLOTS: usize = 100;
 
 /// Keys of a call of MIGRATE.
@@ -80,13 +80,20 @@ impl Scene {
         targets.sort_unstable();
         targets.dedup();
         let target = targets[self.random.below(targets.len())];
-        let owned: Vec<usize> = (0..owners.len()).filter(|&slot| owners[slot] == source).collect();
-        let place = owned.partition_point(|&other| other < slot);
-        let first = place.saturating_sub(MOVED_SLOTS / 2);
-        let moved = &owned[first..(first + MOVED_SLOTS).min(owned.len())];
+        // The slots of maps that the writers write to, and slots beside that of the shard.
+        let mut moved: Vec<usize> = self.layout.slots.clone();
+        moved.retain(|&slot| owners[slot] == source);
+        let turn = 7 * round % moved.len().max(1);
+        moved.rotate_left(turn);
+        moved.truncate(MOVED_SLOTS / 2);
+        moved.extend(
+            (slot..owners.len()).filter(|&slot| owners[slot] == source).take(MOVED_SLOTS / 2),
+        );
+        moved.sort_unstable();
+        moved.dedup();
         let (maps, counts, scans) = self.beside_writers(|cluster| {
             let mut maps = 0;
-            for &slot in moved {
+            for &slot in &moved {
                 maps += move_slot(cluster, slot, source, target)?;
             }
             cluster.wait_for_owners()?;

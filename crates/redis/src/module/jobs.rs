@@ -3,7 +3,7 @@
 //! # Algorithm
 //! ```text
 //! command (event loop): block the client; put a job into the queue
-//! thread:  take a job; read some thousand entries, with a pin for each thousand
+//! thread:  take a job; read some 65 000 entries, with a pin for each thousand
 //!          if there are more, and the client is still there: put the job at the end of the queue
 //!          else: reply to the blocked client's own context; unblock the client
 //! client disconnects (event loop): set the flag of its job

@@ -159,6 +159,7 @@ unsafe extern "C" fn RedisModule_OnLoad(
         Ok(()) => OK,
         Err(sentence) => {
             log(ctx, &CString::new(sentence).unwrap_or_default());
+            LOADED.store(false, Ordering::SeqCst);
             ERR
         }
     }

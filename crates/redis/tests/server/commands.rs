@@ -303,7 +303,7 @@ fn the_server_counts_the_memory() {
 #[test]
 fn the_server_counts_small_maps() {
     let mut running = Running::start("", "");
-    for (values, writes) in [("1", 1), ("a-value-that-needs-a-block-of-its-own", 1)] {
+    for (values, writes) in [("1", 1), ("a-value-that-needs-a-block-of-its-own", 3)] {
         running.run_all(&["FLUSHALL SYNC"]);
         let start = running.info("used_memory");
         for map in 0..5000 {

@@ -172,10 +172,9 @@ fn short_scans_do_not_wait_for_long_ones() {
     for client in &mut clients {
         client.send_packed_command(&scan).unwrap();
     }
-    let done = running.info("silvics_jobs_done");
     assert_eq!(running.run("OM.COUNT short - +"), "2000");
-    let before = running.info("silvics_jobs_done") - done;
-    assert!(before < 100, "{before} long scans ended before the short one");
+    let done = running.info("silvics_jobs_done"); // of 101
+    assert!(done < 80, "{done} scans ended, and the short one was the last of them");
     for client in &mut clients {
         assert_eq!(super::text(&client.recv_response().unwrap()), sum());
     }
