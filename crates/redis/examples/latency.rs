@@ -54,25 +54,14 @@ const BAR_RATIO: f64 = 0.1;
 const MAP: &str = "numbers";
 const STRING: &str = "string";
 
+/// The time between two lookups of a client whose latency counts.
+const INTERVAL: Duration = Duration::from_micros(100);
+
 /// The time of the idle phase.
 const IDLE: Duration = Duration::from_secs(3);
 
 fn main() -> ExitCode {
-    let result = match Args::read(std::env::args().skip(1)) {
-        Ok(None) => {
-            println!("{HELP}");
-            return ExitCode::SUCCESS;
-        }
-        Ok(Some(args)) => run(&args),
-        Err(failure) => Err(failure),
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            eprintln!("latency: {failure}");
-            ExitCode::from(failure.code())
-        }
-    }
+    server::main("latency", HELP, Args::read, run)
 }
 
 struct Args {
@@ -227,7 +216,7 @@ impl Loaded {
         Ok(times)
     }
 
-    /// Sends GET and OM.GET in turn until `stop`, and times each.
+    /// Sends GET and OM.GET in turn until `stop`, and records the time of each.
     fn look_up(&self, stop: &AtomicBool) -> RedisResult<Phase> {
         let mut connection = self.server.connect()?;
         let get = cmd("GET").arg(STRING).take();
@@ -235,10 +224,10 @@ impl Loaded {
         let mut number = 0;
         // Relaxed: nothing but the flag is read because of it.
         while !stop.load(Ordering::Relaxed) {
-            phase.get.0.push(time(&get, &mut connection)?);
+            phase.get.record(time(&get, &mut connection)?);
             number = (number + 7_919_777) % self.entries;
             let get = cmd("OM.GET").arg(MAP).arg(&key(number)[..]).take();
-            phase.map_get.0.push(time(&get, &mut connection)?);
+            phase.map_get.record(time(&get, &mut connection)?);
         }
         phase.get.0.sort_unstable();
         phase.map_get.0.sort_unstable();
@@ -282,6 +271,16 @@ struct Phase {
 struct Samples(Vec<Duration>);
 
 impl Samples {
+    /// Adds a latency. A client that sends a lookup every [`INTERVAL`] would have sent others
+    /// meanwhile, which would have waited for the rest of the time: they are added, too.
+    fn record(&mut self, latency: Duration) {
+        let mut waited = Some(latency);
+        while let Some(latency) = waited {
+            self.0.push(latency);
+            waited = latency.checked_sub(INTERVAL).filter(|rest| !rest.is_zero());
+        }
+    }
+
     /// A percentile in microseconds; 0 without samples.
     fn percentile(&self, percent: usize) -> f64 {
         let last = self.0.len().saturating_sub(1);

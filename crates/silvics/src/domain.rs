@@ -34,6 +34,7 @@
 //!   another domain's guard pins its own domain: for the call (`enter`), or while the given guard
 //!   lives if the result borrows it (`adopt`). Either way it goes on with the guard of its own
 //!   domain, and retires under that.
+//!   An [`Unprotected`] guard protects nothing: its user keeps everything linked that it reads.
 //! * D5: a batch cell is touched only by the thread that has or borrows its index (P1 of
 //!   `silvics_sync::per_thread`), or under exclusive access to the index.
 //!

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use redis::cluster::{ClusterClient, ClusterConnection};
-use redis::{Connection, RedisResult};
+use redis::{Connection, ErrorKind, RedisError, RedisResult, ServerErrorKind};
 use silvics_redis::client::{Entry, Reconnecting, Scan, Shards};
 use silvics_sync::atomic::{AtomicBool, Ordering};
 
@@ -26,6 +26,24 @@ pub(crate) fn connect(ports: &[u16]) -> RedisResult<ClusterConnection> {
     let client = ClusterClient::builder(nodes).retries(3).min_retry_wait(10).max_retry_wait(100);
     let client = client.connection_timeout(Duration::from_millis(500));
     client.response_timeout(Duration::from_secs(60)).build()?.get_connection()
+}
+
+/// Whether a failover or a move of slots explains the error. Any other error is one of the module.
+pub(crate) fn passes(error: &RedisError) -> bool {
+    match error.kind() {
+        ErrorKind::Io | ErrorKind::ClusterConnectionNotFound => true,
+        ErrorKind::Server(kind) => matches!(
+            kind,
+            ServerErrorKind::Moved
+                | ServerErrorKind::Ask
+                | ServerErrorKind::TryAgain
+                | ServerErrorKind::ClusterDown
+                | ServerErrorKind::BusyLoading
+                | ServerErrorKind::MasterDown
+                | ServerErrorKind::ReadOnly
+        ),
+        _ => error.code() == Some("UNBLOCKED"), // a primary has become a replica during WAIT
+    }
 }
 
 /// Reads all maps and compares each key with the model of its writer.
@@ -162,6 +180,9 @@ impl Sharded {
         for item in scan.merge(Reconnecting::new(|| connect(ports))) {
             let entry = match item {
                 Ok(entry) => entry,
+                Err(error) if !passes(&error) => {
+                    return Err(Failure::Verdict(format!("the cursor fails: {error}")));
+                }
                 Err(error) if Instant::now() > deadline => return Err(error.into()),
                 Err(_) => {
                     *retries += 1;

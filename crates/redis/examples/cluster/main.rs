@@ -54,21 +54,7 @@ use server::Failure;
 use writer::{Layout, Random, WRITERS, Writer};
 
 fn main() -> ExitCode {
-    let result = match Args::read(std::env::args().skip(1)) {
-        Ok(None) => {
-            println!("{}", args::HELP);
-            return ExitCode::SUCCESS;
-        }
-        Ok(Some(args)) => run(&args),
-        Err(failure) => Err(failure),
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            eprintln!("cluster: {failure}");
-            ExitCode::from(failure.code())
-        }
-    }
+    server::main("cluster", args::HELP, Args::read, run)
 }
 
 fn run(args: &Args) -> Result<(), Failure> {
@@ -149,7 +135,8 @@ impl Totals {
         Ok(())
     }
 
-    /// Prints a round and adds it. A round without acknowledged writes shows nothing, so it fails.
+    /// Prints a round and adds it. A round without acknowledged writes, or a move without writes to
+    /// the target, shows nothing, so it fails.
     fn add(&mut self, round: usize, kind: &str, outcome: Outcome) -> Result<(), Failure> {
         let Outcome { took, counts, lost, first_loss, scans, event } = outcome;
         println!(
@@ -168,13 +155,12 @@ impl Totals {
         self.lost += lost;
         self.scans += scans.complete;
         self.first_loss = self.first_loss.take().or(first_loss);
-        match counts.acknowledged {
-            0 => Err(Failure::Verdict(format!(
-                "no write of {kind} round {} is acknowledged",
-                round + 1
-            ))),
-            _ => Ok(()),
+        if counts.acknowledged == 0 || kind == "reshard" && counts.asked == 0 {
+            let what = if counts.acknowledged == 0 { "acknowledged" } else { "sent on" };
+            let sentence = format!("no write of {kind} round {} is {what}", round + 1);
+            return Err(Failure::Verdict(sentence));
         }
+        Ok(())
     }
 
     fn print(&self, start: Instant) {

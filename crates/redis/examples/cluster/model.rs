@@ -123,3 +123,73 @@ impl Model {
         std::mem::take(&mut self.losses)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: usize = 1;
+
+    /// A model in which the key has the acknowledged value 10.
+    fn model() -> Model {
+        let mut model = Model::new(3);
+        model.sent(KEY, Op::set(10));
+        model.acknowledge(KEY, Op::set(10));
+        model
+    }
+
+    fn losses(mut model: Model, found: Option<u64>) -> usize {
+        model.observe(KEY, found);
+        model.take_losses().keys.len()
+    }
+
+    #[test]
+    fn an_acknowledged_value_must_be_there() {
+        assert_eq!(losses(model(), Some(10)), 0);
+        assert_eq!(losses(model(), Some(8)), 1);
+        assert_eq!(losses(model(), None), 1);
+        assert_eq!(losses(Model::new(3), None), 0);
+    }
+
+    #[test]
+    fn an_acknowledged_deletion_must_hold() {
+        let deleted = || {
+            let mut model = model();
+            model.sent(KEY, Op::del(12));
+            model.acknowledge(KEY, Op::del(12));
+            model
+        };
+        assert_eq!(losses(deleted(), None), 0);
+        assert_eq!(losses(deleted(), Some(10)), 1);
+    }
+
+    #[test]
+    fn a_later_write_of_unknown_outcome_explains_both() {
+        let pending = || {
+            let mut model = model();
+            model.sent(KEY, Op::set(14));
+            model.sent(KEY, Op::del(16));
+            model
+        };
+        for found in [Some(10), Some(14), None] {
+            assert_eq!(losses(pending(), found), 0, "{found:?}");
+        }
+        assert_eq!(losses(pending(), Some(12)), 1);
+        let mut acknowledged = pending();
+        acknowledged.acknowledge(KEY, Op::set(14)); // 10 is older, 16 is still unknown
+        assert_eq!(losses(acknowledged, Some(10)), 1);
+        let mut refused = pending();
+        refused.refused(KEY, Op::set(14));
+        assert_eq!(losses(refused, Some(14)), 1);
+    }
+
+    #[test]
+    fn a_settled_key_cannot_go_back() {
+        let mut model = model();
+        model.sent(KEY, Op::set(14));
+        model.settle(KEY, Some(14));
+        model.observe(KEY, Some(10));
+        assert_eq!(model.take_losses().keys.len(), 1);
+        assert_eq!(model.take_losses().keys.len(), 0, "a loss is found once");
+    }
+}

@@ -15,6 +15,9 @@ use super::writer::{Counts, Layout, Random, Writer};
 /// The most slots that move in a round.
 const MOVED_SLOTS: usize = 100;
 
+/// The time for which the maps of a slot are on the target, and the slot is the source's.
+const MOVING: Duration = Duration::from_millis(10);
+
 /// Keys of a call of MIGRATE.
 const MIGRATED_KEYS: usize = 10;
 
@@ -102,7 +105,8 @@ impl Scene {
         // MIGRATE deletes a map from the source before the replica of the target has it, so no
         // primary may be killed now.
         self.cluster.wait_until_whole()?;
-        let event = format!("{} slots and {maps} maps moved", moved.len());
+        let (slots, asked) = (moved.len(), counts.asked);
+        let event = format!("{slots} slots and {maps} maps moved, {asked} writes sent on");
         self.outcome(start, counts, scans, event)
     }
 
@@ -136,6 +140,10 @@ impl Scene {
         for writer in &self.writers {
             counts.written += writer.counts.written;
             counts.acknowledged += writer.counts.acknowledged;
+            counts.asked += writer.counts.asked;
+        }
+        if let Some(fault) = self.writers.iter_mut().find_map(|writer| writer.fault.take()) {
+            return Err(Failure::Verdict(format!("a write or a read fails: {fault}")));
         }
         Ok((result?, counts, scans.transpose()?.unwrap_or_default()))
     }
@@ -201,6 +209,9 @@ fn move_slot(cluster: &Cluster, slot: usize, source: usize, target: usize) -> Re
         migrate.arg("127.0.0.1").arg(cluster.ports()[target]).arg("").arg(0).arg(30_000);
         cluster.ask::<()>(source, migrate.arg("KEYS").arg(&maps))?;
         moved += maps.len();
+    }
+    if moved > 0 {
+        thread::sleep(MOVING); // the source sends writes on to the target
     }
     // The target first: until the source knows, it sends clients on.
     set_slot(target, &["NODE", &target_id])?;

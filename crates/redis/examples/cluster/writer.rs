@@ -13,6 +13,7 @@ use std::time::Duration;
 use redis::{Cmd, Connection, Pipeline, RedisError, RedisResult, ServerErrorKind, Value, cmd};
 use silvics_sync::atomic::{AtomicBool, Ordering};
 
+use super::check::passes;
 use super::commands::Commands;
 use super::model::{Model, Op};
 use super::server::{self, Failure};
@@ -67,6 +68,8 @@ pub(crate) struct Counts {
     pub(crate) written: u64,
     /// Writes that have to survive.
     pub(crate) acknowledged: u64,
+    /// Writes that went to the target of a slot that was moving.
+    pub(crate) asked: u64,
 }
 
 /// One writer.
@@ -74,6 +77,8 @@ pub(crate) struct Writer {
     index: usize,
     pub(crate) model: Model,
     pub(crate) counts: Counts,
+    /// An error that neither a failover nor a move explains. It ends the round.
+    pub(crate) fault: Option<String>,
     /// The number of the last write. Numbers of other writers differ.
     number: u64,
     random: Random,
@@ -94,6 +99,7 @@ impl Writer {
             index,
             model: Model::new(keys),
             counts: Counts::default(),
+            fault: None,
             number: index as u64,
             random: Random(seed.wrapping_add(index as u64 + 1)),
             connections: HashMap::new(),
@@ -122,12 +128,16 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes batches until `stop`. Errors of servers and of connections are part of the test.
+    /// Writes batches until `stop`. Errors of nodes that fail or move slots are part of the test.
     pub(crate) fn run(&mut self, layout: &Layout, stop: &AtomicBool) {
         // Relaxed: nothing is read because of it but the flag; the join of the thread orders the
         // rest.
         while !stop.load(Ordering::Relaxed) {
-            if self.write(layout).is_err() {
+            if let Err(error) = self.write(layout) {
+                if !passes(&error) {
+                    self.fault = Some(error.to_string());
+                    break;
+                }
                 self.owners = None;
                 thread::sleep(Duration::from_millis(20));
             }
@@ -150,7 +160,7 @@ impl Writer {
             // The other primaries are written to also if one is down.
             if let Err(error) = self.write_to(layout, port, &batch, false) {
                 self.connections.remove(&port);
-                result = Err(error);
+                keep(&mut result, error);
             }
         }
         result
@@ -184,8 +194,10 @@ impl Writer {
         let mut done = Batch::new();
         let mut elsewhere: HashMap<u16, Batch> = HashMap::new();
         for (&(key, op), (before, reply)) in batch.iter().zip(replies) {
-            if let Ok(before) = before {
-                self.model.observe(key, before);
+            match before {
+                Ok(before) => self.model.observe(key, before),
+                Err(error) if passes(&error) => {} // the write has the same error
+                Err(error) => keep(&mut result, error),
             }
             match reply {
                 Ok(_) => done.push((key, op)),
@@ -193,7 +205,7 @@ impl Writer {
                     self.model.refused(key, op);
                     match redirection(&error) {
                         Some(port) if !asking => elsewhere.entry(port).or_default().push((key, op)),
-                        _ => result = Err(error),
+                        _ => keep(&mut result, error),
                     }
                 }
             }
@@ -205,8 +217,14 @@ impl Writer {
                 self.model.acknowledge(key, op);
             }
         }
+        if asking {
+            self.counts.asked += batch.len() as u64;
+        }
         for (port, batch) in elsewhere {
-            self.write_to(layout, port, &batch, true)?;
+            if let Err(error) = self.write_to(layout, port, &batch, true) {
+                self.connections.remove(&port);
+                keep(&mut result, error);
+            }
         }
         result
     }
@@ -300,6 +318,13 @@ impl Writer {
     fn next_number(&mut self) -> u64 {
         self.number += WRITERS as u64;
         self.number
+    }
+}
+
+/// Keeps an error, unless there is one that nothing explains.
+fn keep(result: &mut RedisResult<()>, error: RedisError) {
+    if result.as_ref().err().is_none_or(passes) {
+        *result = Err(error);
     }
 }
 

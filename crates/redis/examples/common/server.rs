@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -29,6 +29,31 @@ impl Failure {
             Self::Verdict(_) => 1,
             Self::Setup(_) => 2,
             Self::Run(_) => 3,
+        }
+    }
+}
+
+/// The main function of a program of this folder: reads the arguments, which are `None` if they ask
+/// for help, and runs with them.
+pub(crate) fn main<A>(
+    name: &str,
+    help: &str,
+    read: impl FnOnce(std::iter::Skip<std::env::Args>) -> Result<Option<A>, Failure>,
+    run: impl FnOnce(&A) -> Result<(), Failure>,
+) -> ExitCode {
+    let result = match read(std::env::args().skip(1)) {
+        Ok(None) => {
+            println!("{help}");
+            return ExitCode::SUCCESS;
+        }
+        Ok(Some(args)) => run(&args),
+        Err(failure) => Err(failure),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("{name}: {failure}");
+            ExitCode::from(failure.code())
         }
     }
 }

@@ -6,7 +6,7 @@
 use crate::map::{ByteMap, WriteError};
 use redis_module::raw;
 use silvics::Heap;
-use silvics_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use silvics_sync::atomic::{AtomicUsize, Ordering};
 use std::alloc::{GlobalAlloc, Layout};
 use std::ffi::c_void;
 use std::ptr::{NonNull, null_mut};
@@ -28,9 +28,6 @@ static GLOBAL: ServerAlloc = ServerAlloc;
 // contain a multiple of `align` with a word before it and `size` bytes behind it.
 unsafe impl GlobalAlloc for ServerAlloc {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if MEASURING.load(Ordering::Relaxed) {
-            MEASURED.fetch_add(heap_bytes(layout), Ordering::Relaxed);
-        }
         // SAFETY: the function is one of the server, and is only read here.
         let Some(allocate) = (unsafe { raw::RedisModule_TryAlloc }) else { return null_mut() };
         if layout.align() <= GRANTED {
@@ -50,9 +47,6 @@ unsafe impl GlobalAlloc for ServerAlloc {
     }
 
     unsafe fn dealloc(&self, object: *mut u8, layout: Layout) {
-        if MEASURING.load(Ordering::Relaxed) {
-            MEASURED.fetch_sub(heap_bytes(layout), Ordering::Relaxed);
-        }
         let start = if layout.align() <= GRANTED {
             object
         } else {
@@ -122,31 +116,28 @@ unsafe impl Heap for ServerHeap {
     }
 }
 
-static HEAP: OnceLock<Arc<ServerHeap>> = OnceLock::new();
-
 /// The heap of all maps.
 pub(super) fn heap() -> Arc<dyn Heap> {
+    static HEAP: OnceLock<Arc<ServerHeap>> = OnceLock::new();
     Arc::<ServerHeap>::clone(HEAP.get_or_init(|| Arc::new(ServerHeap::new())))
 }
 
-fn heap_bytes(layout: Layout) -> usize {
-    HEAP.get().map_or(0, |heap| heap.bytes(layout))
-}
-
-// While the module is loaded, it has one thread: the flag and the sum order nothing.
-static MEASURING: AtomicBool = AtomicBool::new(false);
-static MEASURED: AtomicUsize = AtomicUsize::new(0);
-/// The bytes of an empty map that the map itself does not count.
+/// The bytes of an empty map that the map itself does not count. Relaxed: they are stored before
+/// there are commands.
 static FIXED: AtomicUsize = AtomicUsize::new(0);
 
-/// Measures [`FIXED`] with two maps, of which the first one makes what all maps share.
-pub(super) fn measure_empty_map() -> Result<(), WriteError> {
-    drop(ByteMap::new(heap(), 0)?);
-    MEASURING.store(true, Ordering::Relaxed);
-    let map = ByteMap::new(heap(), 0).map(Arc::new);
-    MEASURING.store(false, Ordering::Relaxed);
-    let fixed = MEASURED.load(Ordering::Relaxed) - map?.memory().total;
-    FIXED.store(fixed, Ordering::Relaxed);
+/// Measures [`FIXED`] by the memory of the server. The server does nothing else meanwhile.
+pub(super) fn measure_empty_map(used_memory: impl Fn() -> usize) -> Result<(), WriteError> {
+    const MAPS: usize = 64;
+    let map = || ByteMap::new(heap(), 0).map(Arc::new);
+    drop(map()?); // makes what all maps share
+    let mut maps = Vec::with_capacity(MAPS);
+    let before = used_memory();
+    for _ in 0..MAPS {
+        maps.push(map()?);
+    }
+    let each = used_memory().saturating_sub(before) / MAPS;
+    FIXED.store(each.saturating_sub(maps[0].memory().total), Ordering::Relaxed);
     Ok(())
 }
 

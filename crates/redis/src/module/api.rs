@@ -202,7 +202,23 @@ impl Key<'_> {
     /// The map that the key has.
     #[inline]
     pub(super) fn map(&self) -> Result<Option<&ByteMap>, Failure> {
-        // SAFETY: the key is open. A3: a value of our type is a `ByteMap`.
+        // SAFETY: A3: a value of our type is a map. Only exclusive borrows write to the key.
+        Ok(self.value()?.map(|value| unsafe { borrowed(value) }))
+    }
+
+    /// Another reference to the map that the key has.
+    pub(super) fn shared(&self) -> Result<Option<Arc<ByteMap>>, Failure> {
+        // SAFETY: A3: the value is that of an `Arc`, of which the server owns a reference.
+        Ok(self.value()?.map(|value| unsafe {
+            let map: *const ByteMap = value.cast();
+            Arc::increment_strong_count(map);
+            Arc::from_raw(map)
+        }))
+    }
+
+    #[inline]
+    fn value(&self) -> Result<Option<*mut c_void>, Failure> {
+        // SAFETY: the key is open.
         unsafe {
             if self.key.is_null()
                 || server!(RedisModule_KeyType(self.key)) == raw::REDISMODULE_KEYTYPE_EMPTY as c_int
@@ -212,7 +228,7 @@ impl Key<'_> {
             if server!(RedisModule_ModuleTypeGetType(self.key)) != TYPE.load(Ordering::Relaxed) {
                 return Err(Failure::WrongType);
             }
-            Ok(Some(borrowed(server!(RedisModule_ModuleTypeGetValue(self.key)))))
+            Ok(Some(server!(RedisModule_ModuleTypeGetValue(self.key))))
         }
     }
 
@@ -253,15 +269,6 @@ pub(super) fn owned(map: Arc<ByteMap>) -> *mut c_void {
 pub(super) unsafe fn borrowed<'a>(value: *mut c_void) -> &'a ByteMap {
     // SAFETY: the caller's promise.
     unsafe { &*value.cast() }
-}
-
-/// Another reference to a map that is the value of a key.
-pub(super) fn shared(map: &ByteMap) -> Arc<ByteMap> {
-    // SAFETY: A3: each map that the server has is in an `Arc`, whose reference it owns meanwhile.
-    unsafe {
-        Arc::increment_strong_count(map);
-        Arc::from_raw(map)
-    }
 }
 
 /// The context in which a command replies.

@@ -7,7 +7,7 @@ use redis_module::raw;
 use silvics_sync::atomic::Ordering;
 use std::ffi::{CStr, c_int};
 
-/// How the pages of the process are, as the kernel says it. Servers ask for pages of 4 KiB alone:
+/// The pages of the process, as the kernel reports them. Servers ask for pages of 4 KiB alone:
 /// a write to a huge page after a fork would copy all of it.
 fn pages() -> &'static str {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

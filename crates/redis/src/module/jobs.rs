@@ -22,7 +22,7 @@
 //! The flags, counts and settings are Relaxed: nothing is read on their strength. A thread that
 //! misses a flag reads another step. The settings change only before there are threads.
 
-use super::api::{Call, Failure, Reply, server};
+use super::api::{Call, Failure, Key, Reply, server};
 use super::ranges::{Listing, Tally};
 use crate::map::{ByteMap, ByteView};
 use crate::scan::Scan;
@@ -222,8 +222,9 @@ unsafe extern "C" fn disconnected(
     }
 }
 
-/// Blocks the client, and has a thread do the work and reply.
-pub(super) fn submit(call: Call<'_>, map: Arc<ByteMap>, work: Work) -> Result<(), Failure> {
+/// Blocks the client, and has a thread do the work on the map of the key and reply.
+pub(super) fn submit(call: Call<'_>, key: &Key<'_>, work: Work) -> Result<(), Failure> {
+    let map = key.shared()?.expect("the work is on the map of the key");
     let queue = THREADS.get_or_init(start);
     if settings().threads() == 0 {
         let sentence = "no thread could be started: load the module with threads 0";

@@ -90,6 +90,19 @@ fn set_options(ctx: *mut raw::RedisModuleCtx) {
     }
 }
 
+/// The bytes that the server has allocated.
+fn used_memory(ctx: *mut raw::RedisModuleCtx) -> usize {
+    let mut error = 0;
+    // SAFETY: the functions take these arguments, and the info is freed once.
+    unsafe {
+        let info = server!(RedisModule_GetServerInfo(ctx, c"memory".as_ptr()));
+        let (field, error) = (c"used_memory".as_ptr(), &raw mut error);
+        let used = server!(RedisModule_ServerInfoGetFieldUnsigned(info, field, error));
+        server!(RedisModule_FreeServerInfo(ctx, info));
+        used as usize
+    }
+}
+
 fn load(
     ctx: *mut raw::RedisModuleCtx,
     words: *mut *mut raw::RedisModuleString,
@@ -99,7 +112,7 @@ fn load(
     let (threads, threshold) = arguments(unsafe { Call::new(ctx, words, count) })?;
     jobs::settings().set(threshold, threads);
     set_options(ctx);
-    alloc::measure_empty_map().map_err(|error| error.to_string())?;
+    alloc::measure_empty_map(|| used_memory(ctx)).map_err(|error| error.to_string())?;
     let mut methods = persist::methods();
     // SAFETY: the server copies the methods, and keeps the callbacks' contracts.
     let ours = unsafe {
@@ -130,9 +143,10 @@ unsafe extern "C" fn RedisModule_OnLoad(
     words: *mut *mut raw::RedisModuleString,
     count: c_int,
 ) -> c_int {
-    // A second load of the same file would write the server's functions while threads read them.
+    /// Whether this file is loaded. Only the event loop uses it.
     static LOADED: AtomicBool = AtomicBool::new(false);
-    if LOADED.swap(true, Ordering::SeqCst) {
+    // Another load of the file would write the server's functions while threads read them.
+    if LOADED.load(Ordering::Relaxed) {
         log(ctx, TWICE);
         return ERR;
     }
@@ -156,10 +170,12 @@ unsafe extern "C" fn RedisModule_OnLoad(
         return ERR; // without an allocation, which this function serves
     }
     match load(ctx, words, count) {
-        Ok(()) => OK,
+        Ok(()) => {
+            LOADED.store(true, Ordering::Relaxed);
+            OK
+        }
         Err(sentence) => {
             log(ctx, &CString::new(sentence).unwrap_or_default());
-            LOADED.store(false, Ordering::SeqCst);
             ERR
         }
     }

@@ -1,7 +1,7 @@
 //! Commands on ranges. A range that is longer than the threshold is read on a thread of the module
 //! ([`super::jobs`]).
 
-use super::api::{Call, Failure, Reply, shared};
+use super::api::{Call, Failure, Reply};
 use super::jobs::{Work, settings, submit};
 use crate::aggregate::{Aggregate, Operation};
 use crate::map::{Bounds, ByteView, Entry};
@@ -50,7 +50,7 @@ fn list(call: Call<'_>, bounds: Bounds<'_>, descends: bool, slice: Slice) -> Res
         let scan = Scan::new(bounds, descends);
         let mut probe = scan.clone();
         if !probe.step(&map.pin(), threshold, |_, _| ControlFlow::Continue(())) {
-            return submit(call, shared(map), Work::List(Listing::new(scan, slice)));
+            return submit(call, &key, Work::List(Listing::new(scan, slice)));
         }
     }
     let view = map.pin();
@@ -180,7 +180,7 @@ fn tally(call: Call<'_>, bounds: Bounds<'_>, mut tally: Tally) -> Result<(), Fai
         let (mut scan, leaves) = (Scan::new(bounds, false), settings().leaves_loop(call));
         let most = if leaves { settings().threshold() } else { usize::MAX };
         if !tally.step(&mut scan, &map.pin(), most) {
-            return submit(call, shared(map), Work::Tally(scan, tally));
+            return submit(call, &key, Work::Tally(scan, tally));
         }
     }
     tally.reply(call.reply());

@@ -1,6 +1,7 @@
 //! Snapshots that are damaged, modules that are loaded wrongly.
 
-use super::{Running, fill, log, start};
+use super::server::Launch;
+use super::{Running, fill, launch, log, run, start, start_as};
 use std::path::Path;
 
 /// A snapshot with one map of 5000 entries, without a checksum.
@@ -134,6 +135,48 @@ fn the_module_is_loaded_once() {
     }
     assert!(running.run("MODULE UNLOAD silvics").starts_with("!ERR"));
     assert_eq!(running.run("OM.SET m b 2"), "OK");
+}
+
+/// Other modules may delete a key when they hear of its change, in the middle of our command.
+#[test]
+fn a_key_may_be_deleted_by_those_who_hear_of_its_change() {
+    let mut running = Running::start("", "--enable-module-command yes");
+    let fill = |running: &mut Running| {
+        fill(&mut running.connection, "m", 300, |number| (number.to_string(), "a".repeat(30)));
+        fill(&mut running.connection, "one", 1, |number| (number.to_string(), "a".repeat(30)));
+    };
+    fill(&mut running);
+    let listener = std::env::var("SILVICS_LISTENER").expect("check.sh sets SILVICS_LISTENER");
+    running.run_all(&[&format!("MODULE LOAD {listener}")]);
+    for (command, seen) in [
+        ("OM.POP m COUNT 100", "[1 200]"),
+        ("OM.POP one", "[0 0]"), // a map without entries does not exist at any moment
+        ("OM.SET m a 1", "[1 1]"),
+        ("OM.CAS m a ABSENT VALUE 1", "[1 1]"),
+    ] {
+        assert!(!running.run(command).starts_with('!'), "{command}");
+        assert_eq!(running.run("LISTENER.SEEN"), seen, "{command}");
+        assert_eq!(
+            running.run("EXISTS m one"),
+            if command.starts_with("OM.POP m") { "1" } else { "0" }
+        );
+    }
+}
+
+#[test]
+fn a_module_that_was_refused_can_be_loaded() {
+    let bare = Launch { module: None, ..launch("") };
+    let folder = tempfile::tempdir().unwrap();
+    let server = start_as(&bare, folder.path(), "--enable-module-command yes").unwrap();
+    let mut connection = server.connect().unwrap();
+    let module = std::env::var("SILVICS_MODULE").unwrap();
+    let mut load =
+        |arguments: &str| run(&mut connection, &format!("MODULE LOAD {module} {arguments}"));
+    assert!(load("threads x").starts_with("!ERR"));
+    assert!(log(folder.path()).contains("'threads' needs a number: give 0 or more"));
+    assert_eq!(load("threads 2"), "OK");
+    assert!(load("threads 2").starts_with("!ERR"));
+    assert_eq!(run(&mut connection, "OM.SET m a 1"), "OK");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! `SILVICS_MODULE` is the shared object, and `SILVICS_SERVER` the server's program.
 
 mod bad;
+mod client;
 mod commands;
 mod long;
 mod snapshots;
@@ -34,10 +35,15 @@ fn words(line: &str) -> Vec<String> {
 
 /// Starts a server in a folder. One starts at a time, since another would find its port free until
 /// it listens.
-fn start(folder: &Path, arguments: &str, settings: &str) -> Result<Server, Failure> {
+fn start_as(launch: &Launch, folder: &Path, settings: &str) -> Result<Server, Failure> {
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    launch(arguments).start(folder, free_ports(1)?[0], &words(settings))
+    launch.start(folder, free_ports(1)?[0], &words(settings))
+}
+
+/// Starts a server with arguments of the module.
+fn start(folder: &Path, arguments: &str, settings: &str) -> Result<Server, Failure> {
+    start_as(&launch(arguments), folder, settings)
 }
 
 /// A server in a folder of its own, and a connection to it.
