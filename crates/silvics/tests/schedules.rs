@@ -6,6 +6,8 @@ mod patricia;
 mod scenarios;
 #[path = "scenarios/stops.rs"]
 mod stops;
+#[path = "schedules/unprotected.rs"]
+mod unprotected;
 
 use scenarios::{
     ADAPTING, ADAPTING_ENDS, ADAPTING_RANGES, ADAPTING_UPDATES, BATCHES, BLOCK_ENDS, BLOCKS,

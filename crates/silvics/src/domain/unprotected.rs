@@ -1,4 +1,8 @@
 //! A guard that pins nothing.
+//!
+//! *Checked by* `tests/unprotected.rs`: children of `fork` while a deferred call waits for a lock;
+//! and `tests/schedules/unprotected.rs`: scans beside readers that free, and beside a writer, which
+//! the model must find.
 
 use super::{Adopted, Domain, Guard};
 use std::fmt;
