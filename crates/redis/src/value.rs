@@ -7,11 +7,15 @@
 //! |---|---|---|
 //! | `01` | up to 7 bytes | the length in three bits, the bytes in the seven upper bytes |
 //! | `10` | an integer, as its decimal text | the integer, in 62 bits |
-//! | `00` | any other bytes | the address of a block: the length in four bytes, then the bytes |
+//! | `00` | any other bytes | in 48 bits the address of a block, in the upper 16 bits the length |
+//!
+//! A block has the length in four bytes, then the bytes. The length in the word is for writers that
+//! replace a value: they retire its block without reading it, which would miss the caches.
 //!
 //! # Invariants
-//! * T1: a word with the lowest bits `00` is the address of a block that [`Values::store`] has
-//!   made, and that has not been freed. A block never changes.
+//! * T1: a word with the lowest bits `00` has the address of a block that [`Values::store`] has
+//!   made, and that has not been freed. It has the block's length, or [`LONG`] if that is as large.
+//!   A block never changes.
 //! * T2: a text becomes an integer only if the integer's decimal form is that text. So the bytes
 //!   that come out are those that went in.
 
@@ -33,6 +37,10 @@ const INTEGER: u64 = 0b10;
 const MAX_INLINE: usize = 7;
 /// Integers have less than this magnitude.
 const INTEGERS: i64 = 1 << 61;
+/// The bits of an address.
+const ADDRESS: u64 = (1 << 48) - 1;
+/// The length in a word whose block tells it instead.
+const LONG: usize = 0xffff;
 /// The bytes of the length in a block.
 const LENGTH: usize = 4;
 
@@ -97,9 +105,23 @@ fn form(word: u64) -> u64 {
 /// T1 holds for the word, and the block is not freed during `'v`.
 unsafe fn block<'v>(word: u64) -> &'v [u8] {
     debug_assert_eq!(form(word), BLOCK);
-    let block = with_exposed_provenance::<u8>(word as usize);
-    // SAFETY: T1: the block has its length and as many bytes.
-    unsafe { std::slice::from_raw_parts(block.add(LENGTH), block.cast::<u32>().read() as usize) }
+    let block = with_exposed_provenance::<u8>((word & ADDRESS) as usize);
+    // SAFETY: T1: the block has as many bytes behind its length.
+    unsafe { std::slice::from_raw_parts(block.add(LENGTH), length(word)) }
+}
+
+/// The length of the value in a block.
+///
+/// # Safety
+/// T1 holds for the word.
+unsafe fn length(word: u64) -> usize {
+    match (word >> 48) as usize {
+        // SAFETY: T1: the block begins with its length.
+        LONG => unsafe {
+            with_exposed_provenance::<u32>((word & ADDRESS) as usize).read() as usize
+        },
+        length => length,
+    }
 }
 
 /// The address and the requested size of the block of a word, if it has one.
@@ -111,8 +133,8 @@ pub(crate) unsafe fn block_of(word: u64) -> Option<(NonNull<u8>, usize)> {
         return None;
     }
     // SAFETY: the caller's promise.
-    let bytes = LENGTH + unsafe { block(word) }.len();
-    Some((NonNull::new(with_exposed_provenance_mut(word as usize))?, bytes))
+    let bytes = LENGTH + unsafe { length(word) };
+    Some((NonNull::new(with_exposed_provenance_mut((word & ADDRESS) as usize))?, bytes))
 }
 
 /// The integer whose decimal form is this text, if its magnitude is small enough.
@@ -163,8 +185,14 @@ impl Values {
             block.cast::<u32>().write(bytes.len() as u32);
             block.as_ptr().add(LENGTH).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
         }
+        let address = block.as_ptr().expose_provenance() as u64;
+        if address > ADDRESS {
+            // SAFETY: allocated above, with this layout.
+            unsafe { self.heap.free(KIND, block, layout) };
+            return Err(OutOfMemory);
+        }
         self.bytes.fetch_add(self.heap.bytes(layout), Ordering::Relaxed);
-        Ok(block.as_ptr().expose_provenance() as u64)
+        Ok(address | (bytes.len().min(LONG) as u64) << 48)
     }
 }
 
@@ -327,6 +355,13 @@ mod tests {
         assert_eq!(number("9223372036854775808"), Some(Number::Float(9_223_372_036_854_775_808.0)));
         for text in ["", "x", "inf", "NaN", "1e999", "1 ", "0x10"] {
             assert_eq!(number(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn long_values_tell_their_length_in_the_block() {
+        for length in [8, 100, LONG - 1, LONG, LONG + 1, 1 << 20] {
+            assert_eq!(round_trip(&vec![b'x'; length]).0, BLOCK);
         }
     }
 
