@@ -24,7 +24,8 @@ mod tests;
 
 use crate::drive::keys::BenchKey;
 use crate::drive::subject::{Crew, Traffic};
-use crate::flags::args::{BenchArgs, Format};
+use crate::flags::args::Format;
+use crate::flags::bench::BenchArgs;
 use crate::flags::error::Error;
 use crate::flags::types::KeyType;
 use crate::host::machine::Machine;

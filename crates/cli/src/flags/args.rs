@@ -1,8 +1,10 @@
 //! The verbs and flags of the command line, with their help. Each verb's `plan.rs` reads the
 //! values.
 
+use crate::flags::bench::BenchArgs;
 use crate::flags::error::Error;
 use crate::flags::memtable::MemtableArgs;
+use crate::flags::reproduce::ReproduceArgs;
 use crate::flags::store::StoreArgs;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand};
@@ -175,118 +177,6 @@ pub struct SyncArgs {
     /// Runs `--sync optimistic` if the CPU has no hardware transactions for `--sync rtm`
     #[arg(long)]
     pub fallback: bool,
-}
-
-#[derive(Args, Debug)]
-// Negative numbers are refused by their flag, in its words; the last of a repeated flag counts.
-#[command(allow_negative_numbers = true, args_override_self = true)]
-pub struct BenchArgs {
-    /// The indexes: names of `silvics list`, NAME:VARIANT, or the groups default, ours, bst (every
-    /// build of every tree), peers, all; ratios are to the first [default: default]
-    #[arg(long, value_name = "NAME,…")]
-    pub index: Option<String>,
-
-    /// The variant of indexes that are named without one, such as baseline or fixed
-    #[arg(long, value_name = "VARIANT")]
-    pub variant: Option<String>,
-
-    #[command(flatten)]
-    pub sync: SyncArgs,
-
-    /// The number of keys that are loaded, out of a key space twice as large, such as 100k or 1M
-    /// [default: 1M]
-    #[arg(long, value_name = "N,…")]
-    pub keys: Option<String>,
-
-    #[command(flatten)]
-    pub key_file: KeyFileArgs,
-
-    /// u64; for maps (map, peer:artmap, peer:btreemap-rwlock, peer:crossbeam-skiplist, peer:scc)
-    /// also arc: `Arc<[u8]>` of 8 bytes
-    #[arg(long, value_name = "TYPE", default_value = "u64")]
-    pub value_type: String,
-
-    /// The distribution of keys: uniform, sparse (hashed to 63 bits), zipf:EXPONENT,
-    /// sparse+zipf:EXPONENT, sequential, disjoint (a range per thread), latest
-    #[arg(long, value_name = "DIST,…", default_value = "uniform")]
-    pub dist: String,
-
-    /// Lookups, inserts, removals, scans and upserts in percent. Upserts choose among the keys that
-    /// are loaded; under zipf they have the same skew, and hot keys of their own
-    #[arg(long, value_name = "L/I/R[/S[/U]],…", default_value = "100/0/0,90/5/5")]
-    pub mix: String,
-
-    /// How our indexes count their keys: striped (a line for each thread) or single (one line)
-    #[arg(long, value_name = "COUNTING", default_value = "striped")]
-    pub counting: String,
-
-    /// The calls that make up a scan: range (one call that reads entries), next (a call for each
-    /// entry, which asks for the successor of a key), whole (one call that reads all entries)
-    #[arg(long, value_name = "WAY,…", default_value = "range")]
-    pub scan_by: String,
-
-    /// The number of entries that a scan reads. With two lengths and a mix of scans alone, the
-    /// output has the time of one more entry
-    #[arg(long, value_name = "N,…", default_value = "100")]
-    pub scan_length: String,
-
-    /// The number of keys looked up by one call (`get_many`) or inserted by one (`insert_many`, an
-    /// upsert); peers and removals take one key per call
-    #[arg(long, value_name = "N,…", default_value = "1")]
-    pub batch: String,
-
-    /// Threads, each pinned to a core [default: one per core]
-    #[arg(long, value_name = "N,…")]
-    pub threads: Option<String>,
-
-    /// Threads that load an index [default: one per core]
-    #[arg(long, value_name = "N")]
-    pub load_threads: Option<String>,
-
-    /// Seconds that each index runs in each round, per mix, batch and number of threads. A mix with
-    /// more inserts than removals, or fewer, ends earlier if a tenth of the keys is left
-    #[arg(long, value_name = "S", default_value = "0.2")]
-    pub seconds: String,
-
-    /// The number of rounds
-    #[arg(long, value_name = "R", default_value = "5")]
-    pub rounds: String,
-
-    /// The number of rounds, from the first, that begin with the load of a fresh index; a mix with
-    /// more inserts than removals, or fewer, always begins with one [default: every round]
-    #[arg(long, value_name = "N")]
-    pub loads: Option<String>,
-
-    #[command(flatten)]
-    pub place: PlaceArgs,
-
-    /// The most memory that each of our indexes may hold, such as 64M or 1G
-    #[arg(long, value_name = "BYTES")]
-    pub memory_limit: Option<String>,
-
-    /// Memory retired while an index is loaded is not reused before the load ends, as in the ATC'18
-    /// study, whose trees freed no memory
-    #[arg(long)]
-    pub no_reuse: bool,
-
-    /// Counts cycles, instructions, misses of the last-level cache and of the TLB, page walks, page
-    /// faults and context switches per operation, as far as the system allows it (Linux)
-    #[arg(long)]
-    pub counters: bool,
-
-    /// Writes the shape of indexes that adapt to contention, every 10 ms of each run, to a JSON
-    /// file: route nodes, base nodes, splits, joins, statistics. A plot is written beside it, with
-    /// the ending .svg. Each sample looks at every base node; the file has the time that this took
-    #[arg(long, value_name = "FILE")]
-    pub trace_adaptation: Option<std::path::PathBuf>,
-
-    /// The seed of all random choices
-    #[arg(long, value_name = "N", default_value = "1")]
-    pub seed: String,
-
-    /// table, json or csv
-    #[arg(long, value_name = "FORMAT", default_value = "table")]
-    pub format: String,
 }
 
 #[derive(Args, Debug)]
@@ -505,62 +395,6 @@ pub struct VerifyArgs {
     pub format: String,
 }
 
-#[derive(Args, Debug)]
-#[command(allow_negative_numbers = true, args_override_self = true)]
-pub struct ReproduceArgs {
-    /// Which experiments, such as bst/1.5
-    #[arg(value_name = "EXPERIMENT")]
-    pub experiments: Vec<String>,
-
-    /// The levels of evidence: facts, model, clock
-    #[arg(long, value_name = "LEVEL,…", default_value = "facts,model,clock")]
-    pub level: String,
-
-    /// The number of keys that are loaded, instead of the experiment's own
-    #[arg(long, value_name = "N")]
-    pub keys: Option<String>,
-
-    /// Takes a sixteenth of the keys, a model whose last-level cache is a sixteenth (and, for the
-    /// experiments about the TLB, whose second TLB level is a sixteenth), and runs of 10 ms
-    #[arg(long)]
-    pub quick: bool,
-
-    /// The machine of the model, one of those of `silvics inspect`, instead of the source's
-    #[arg(long, value_name = "NAME")]
-    pub machine: Option<String>,
-
-    /// Measures Erlang's tables, too, in the experiments of `ets`. It needs `escript` (Debian:
-    /// `apt-get install erlang-base`)
-    #[arg(long)]
-    pub with_erlang: bool,
-
-    /// Judges memtable/2.3 by this file of runs of `db_bench`, which
-    /// `crates/rocksdb/db_bench.sh --json FILE` writes
-    #[arg(long, value_name = "FILE")]
-    pub db_bench: Option<std::path::PathBuf>,
-
-    #[command(flatten)]
-    pub sync: SyncArgs,
-
-    /// Loads a trie, and does nothing else: for children of trie/3.2 and trie/3.4, under tools that
-    /// count what a process does
-    #[arg(long, hide = true)]
-    pub load_only: Option<String>,
-
-    /// Writes the maps of trie/3.6 into a file, as SVG
-    #[arg(long, value_name = "FILE")]
-    pub svg: Option<std::path::PathBuf>,
-
-    /// The seed of all random choices
-    #[arg(long, value_name = "N", default_value = "1")]
-    pub seed: String,
-
-    /// table, or json: an object for each experiment, on a line of its own
-    #[arg(long, value_name = "FORMAT", default_value = "table")]
-    pub format: String,
-}
-
-/// The format of results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     Table,

@@ -3,9 +3,11 @@
 //! | module | holds |
 //! |---|---|
 //! | `args` | the verbs and flags, with their help |
+//! | `bench` | the flags of `silvics bench` |
 //! | `error` | every error of the command, with its message and exit code |
 //! | `memtable` | the flags of `silvics memtable` |
 //! | `place` | `--placement`, `--pages` and how pools are tuned |
+//! | `reproduce` | the flags of `silvics reproduce` |
 //! | `source` | `--keyset`, `--key-file`, `--key-format` and `--key-type` |
 //! | `store` | the flags of `silvics store` |
 //! | `sync` | `--sync` and `--fallback` |
@@ -14,9 +16,11 @@
 //! | `values` | numbers and lists of them |
 
 pub mod args;
+pub mod bench;
 pub mod error;
 pub mod memtable;
 pub mod place;
+pub mod reproduce;
 pub mod source;
 pub mod store;
 pub mod sync;

@@ -34,8 +34,9 @@ mod report;
 mod trie;
 mod turns;
 
-use crate::flags::args::{Format, ReproduceArgs};
+use crate::flags::args::Format;
 use crate::flags::error::Error;
+use crate::flags::reproduce::ReproduceArgs;
 use crate::interrupt;
 use crate::output::File;
 use evidence::{Evidence, Level};

@@ -2,8 +2,8 @@
 
 use super::Experiment;
 use super::evidence::Level;
-use crate::flags::args::ReproduceArgs;
 use crate::flags::error::Error;
+use crate::flags::reproduce::ReproduceArgs;
 use crate::flags::sync::Sync;
 use crate::flags::values::{list, number, seed, single};
 use silvics_layout::{Cache, Entries, Machine, Tlb};

@@ -184,7 +184,7 @@ fn falls(what: &str, misses: (f64, f64), expected: Expected) -> Evidence {
 #[cfg(test)]
 mod tests {
     use super::{Expected, falls};
-    use crate::flags::args::ReproduceArgs;
+    use crate::flags::reproduce::ReproduceArgs;
     use crate::reproduce::evidence::Verdict;
     use crate::reproduce::lab::Lab;
     use crate::reproduce::plan::Plan;
