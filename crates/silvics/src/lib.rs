@@ -189,6 +189,7 @@ mod memory;
 mod model_epoch;
 pub mod patricia;
 mod pinned;
+pub mod recording;
 pub mod skiplist;
 pub mod structures;
 mod threads;

@@ -61,6 +61,7 @@ mod owned_range;
 mod parallel;
 mod pinned_range;
 mod rank;
+mod record;
 mod scan;
 #[cfg(feature = "serde")]
 mod serde;
@@ -86,6 +87,7 @@ pub use owned_range::{HoldsMap, OwnedRange};
 #[cfg(feature = "rayon")]
 pub use parallel::ParRange;
 pub use pinned_range::PinnedRange;
+pub use record::RecordedMap;
 pub use scan::{KeyRange, Range, RangeRev};
 pub use set::{Set, SetRange, SetView};
 pub use value::{Value, ValueRef};
