@@ -86,6 +86,11 @@ fuzz seconds="60":
 verify seconds="60":
     cargo run --release -- verify --seconds {{seconds}}
 
+# Hold `silvics advise` against every cell on twelve workloads: hours on two cores.
+advised file:
+    cargo build --release
+    bench/advised.sh {{file}}
+
 # Run the default comparison.
 bench:
     cargo run --release -- bench

@@ -3,6 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `reproduce` | `silvics reproduce`, which runs `bench`, `inspect` and `memtable` |
+//! | `advise` | `silvics advise`, which inspects, too |
 //! | `bench` | `silvics bench` |
 //! | `inspect` | `silvics inspect` |
 //! | `list` | `silvics list` |
@@ -25,6 +26,7 @@
 // Nothing of a program can be reached from outside: `pub` means for the other modules.
 #![allow(unreachable_pub)]
 
+mod advise;
 mod bench;
 mod catalogue;
 mod contender;
@@ -56,6 +58,7 @@ fn main() -> ExitCode {
         Verb::Watch(args) => watch::watch(&args).map(interrupted),
         Verb::Memtable(args) => memtable::memtable(&args).map(interrupted),
         Verb::Store(args) => store::store(&args).map(interrupted),
+        Verb::Advise(args) => advise::advise(&args).map(|()| 0),
         Verb::Reproduce(args) => reproduce::reproduce(&args).map(|()| 0),
     };
     match result {

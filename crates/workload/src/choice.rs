@@ -2,7 +2,9 @@
 
 use crate::bijection::{Scramble, mix};
 use crate::dist::LATEST_EXPONENT;
+use crate::recorded::Recorded;
 use crate::stream::Window;
+use crate::trace::Trace;
 use crate::{Dist, KEYS_MAX, Mix, Stream};
 use rand::SeedableRng;
 use rand::distr::Distribution;
@@ -56,6 +58,8 @@ pub struct Choice {
     order: Scramble,
     /// The sampled positions (`zipf`, `sparse+zipf`) or ages (`latest`); otherwise empty.
     samples: Arc<[u32]>,
+    /// The load and the operations, if they are those of a trace.
+    recorded: Option<Arc<Recorded>>,
 }
 
 /// The most samples of a distribution that is costly to sample.
@@ -89,7 +93,23 @@ impl Choice {
             seed,
             order: Scramble::new(len, label(seed, "order")),
             samples,
+            recorded: None,
         }
+    }
+
+    /// Makes the choice of a trace: its keys are loaded in a random order, and each thread makes
+    /// the operations of one of its threads, again and again. If the trace changes the size of the
+    /// index, threads begin at its first operation, else at a random one.
+    ///
+    /// # Panics
+    /// Panics if the trace has no keys, more than [`KEYS_MAX`], or no operations.
+    pub fn of_trace(trace: &Trace, seed: u64) -> Self {
+        let len = trace.len();
+        assert!(trace.threads.iter().all(|steps| !steps.is_empty()), "threads have operations");
+        let recorded = Recorded::new(trace, seed);
+        let present = recorded.present.len() as u64;
+        let recorded = Some(Arc::new(recorded));
+        Self { present, recorded, ..Self::new(Dist::Uniform, len, seed) }
     }
 
     /// Makes a choice among `len` keys that are all present at the start, so that every lookup
@@ -138,13 +158,26 @@ impl Choice {
     /// The positions that `share` loads, in order. All shares together load [`Choice::present`]
     /// positions, each once.
     pub fn load_part(&self, share: Share) -> LoadPart {
-        let whole =
-            LoadPart { next: 0, end: self.present, step: 1, scramble: None, base: 0, scale: 1 };
-        let in_turns = LoadPart { next: share.thread as u64, step: share.threads as u64, ..whole };
+        let whole = || LoadPart {
+            next: 0,
+            end: self.present,
+            step: 1,
+            scramble: None,
+            base: 0,
+            scale: 1,
+            listed: None,
+        };
+        if let Some(recorded) = &self.recorded {
+            let part = share.part(self.present);
+            let listed = Some(Arc::clone(recorded));
+            return LoadPart { next: part.start, end: part.end, listed, ..whole() };
+        }
+        let in_turns =
+            LoadPart { next: share.thread as u64, step: share.threads as u64, ..whole() };
         match self.dist {
             Dist::Uniform | Dist::Sparse | Dist::Zipf(_) | Dist::SparseZipf(_) => {
                 let part = share.part(self.present);
-                LoadPart { next: part.start, end: part.end, scramble: Some(self.order), ..whole }
+                LoadPart { next: part.start, end: part.end, scramble: Some(self.order), ..whole() }
             }
             Dist::Latest => LoadPart { scramble: Some(self.order), ..in_turns },
             Dist::Sequential => LoadPart { scale: 2, ..in_turns },
@@ -158,7 +191,7 @@ impl Choice {
                     end: part.end - part.start,
                     scramble: Some(Scramble::new(len.max(1), seed)),
                     base: range.start,
-                    ..whole
+                    ..whole()
                 }
             }
         }
@@ -195,6 +228,11 @@ impl Choice {
         &self.samples
     }
 
+    /// The load and the operations, if they are those of a trace.
+    pub(crate) fn recorded(&self) -> Option<&Recorded> {
+        self.recorded.as_deref()
+    }
+
     pub(crate) fn order(&self) -> &Scramble {
         &self.order
     }
@@ -228,6 +266,8 @@ pub struct LoadPart {
     scramble: Option<Scramble>,
     base: u64,
     scale: u64,
+    /// A trace, whose positions are listed.
+    listed: Option<Arc<Recorded>>,
 }
 
 impl Iterator for LoadPart {
@@ -239,6 +279,9 @@ impl Iterator for LoadPart {
         }
         let turn = self.next;
         self.next += self.step;
+        if let Some(listed) = &self.listed {
+            return Some(listed.present[turn as usize]);
+        }
         let place = self.scramble.map_or(turn, |scramble| scramble.apply(turn));
         Some((self.base + self.scale * place) as u32)
     }

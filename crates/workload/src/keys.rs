@@ -45,6 +45,12 @@ impl WordKeys {
         Self { kind, len }
     }
 
+    /// A key space of the words at these positions, in their order.
+    #[must_use]
+    pub fn part(&self, positions: &[u32]) -> Self {
+        Self::listed(positions.iter().map(|&position| self.key(position)).collect())
+    }
+
     /// The number of keys.
     pub fn len(&self) -> usize {
         self.len
@@ -122,30 +128,53 @@ pub const fn wide_value(key: u128) -> u64 {
     word_value((key >> 64) as u64) ^ word_value(key as u64).rotate_left(32)
 }
 
-/// A key space of 128-bit numbers: those for the words of another key space, in its order.
+/// A key space of 128-bit numbers: those for the words of another key space, in its order, or any.
 #[derive(Clone, Debug)]
-pub struct WideKeys(WordKeys);
+pub struct WideKeys(Wide);
+
+#[derive(Clone, Debug)]
+enum Wide {
+    Widened(WordKeys),
+    Listed(Vec<u128>),
+}
 
 impl WideKeys {
     /// The keys that [`widened`] makes of `words`.
     pub fn new(words: WordKeys) -> Self {
-        Self(words)
+        Self(Wide::Widened(words))
+    }
+
+    /// The given keys in their order. They must be distinct.
+    pub fn listed(keys: Vec<u128>) -> Self {
+        Self(Wide::Listed(keys))
+    }
+
+    /// A key space of the keys at these positions, in their order.
+    #[must_use]
+    pub fn part(&self, positions: &[u32]) -> Self {
+        Self::listed(positions.iter().map(|&position| self.key(position)).collect())
     }
 
     /// How many keys.
     pub fn len(&self) -> usize {
-        self.0.len()
+        match &self.0 {
+            Wide::Widened(words) => words.len(),
+            Wide::Listed(keys) => keys.len(),
+        }
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.len() == 0
     }
 
     /// The key at a position below [`WideKeys::len`].
     #[inline]
     pub fn key(&self, position: u32) -> u128 {
-        widened(self.0.key(position))
+        match &self.0 {
+            Wide::Widened(words) => widened(words.key(position)),
+            Wide::Listed(keys) => keys[position as usize],
+        }
     }
 
     /// See [`WordKeys::draw`].
@@ -157,7 +186,12 @@ impl WideKeys {
         entries: &mut [T],
         make: impl Fn(u128) -> T,
     ) {
-        self.0.draw(positions, next, entries, |word| make(widened(word)));
+        match &self.0 {
+            Wide::Widened(words) => {
+                words.draw(positions, next, entries, |word| make(widened(word)));
+            }
+            Wide::Listed(keys) => draw(positions, next, entries, |at| make(keys[at as usize])),
+        }
     }
 }
 
@@ -223,6 +257,12 @@ impl ByteKeys {
             .map(|position| format!("{:016x}", words.key(position as u32)))
             .collect();
         Self::new(digits.iter().map(String::as_bytes))
+    }
+
+    /// A key space of the keys at these positions, in their order.
+    #[must_use]
+    pub fn part(&self, positions: &[u32]) -> Self {
+        Self::new(positions.iter().map(|&position| self.key(position)))
     }
 
     /// Sets the line of the longest key.

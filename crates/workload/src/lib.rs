@@ -11,6 +11,7 @@
 //! * [`Stream`]: fills blocks with operations, at a cost of a few nanoseconds each.
 //! * [`KeySet`]: words, UUIDs, email addresses and URLs, made from a seed.
 //! * [`keyfile`]: keys from a file of lines or in the SOSD format.
+//! * [`trace`]: the keys and operations in a trace of a map.
 //! * [`ycsb`]: YCSB's core workloads, read from its property files, and the YCSB of the ATC'18
 //!   study. It has records and distributions of its own.
 //! * [`tpcc`]: the rows with which the tables of TPC-C are loaded, and the inputs of its
@@ -47,6 +48,7 @@
 
 pub mod keyfile;
 pub mod tpcc;
+pub mod trace;
 pub mod ycsb;
 
 mod bijection;
@@ -54,7 +56,9 @@ mod choice;
 mod dist;
 mod keys;
 mod keyset;
+mod latest;
 mod mix;
+mod recorded;
 mod stream;
 
 pub use bijection::{Scramble, hash63};

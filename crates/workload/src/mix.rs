@@ -57,6 +57,23 @@ impl Mix {
     /// The sum of all shares: they are in millionths.
     pub const WHOLE: u32 = 100 * PERCENT;
 
+    /// The mix of these numbers of operations, in the order of [`Op::ALL`]. The largest share takes
+    /// what rounding leaves. Without operations they are lookups.
+    pub fn of_counts(counts: [u64; Op::ALL.len()]) -> Self {
+        let all: u64 = counts.iter().sum();
+        if all == 0 {
+            return Self::LOOKUPS;
+        }
+        let whole = u128::from(Self::WHOLE);
+        let share = |count: u64| (u128::from(count) * whole / u128::from(all)) as u32;
+        let mut shares = counts.map(share);
+        let rest = Self::WHOLE - shares.iter().sum::<u32>();
+        if let Some(largest) = shares.iter_mut().max() {
+            *largest += rest;
+        }
+        Self { shares }
+    }
+
     /// The share of `op`, in millionths.
     pub fn share(self, op: Op) -> u32 {
         self.shares[op as usize]

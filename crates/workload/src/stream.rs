@@ -1,6 +1,8 @@
 //! The operations of a thread, one block at a time.
 
 use crate::choice::{Choice, Share};
+use crate::latest::Latest;
+use crate::recorded::Walk;
 use crate::{Dist, Mix, Op};
 use rand::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -13,8 +15,8 @@ pub const BLOCK_OPS: usize = 64;
 #[derive(Clone, Debug)]
 pub struct Block {
     /// The kind and the length of each run.
-    runs: Vec<(Op, usize)>,
-    positions: Vec<u32>,
+    pub(crate) runs: Vec<(Op, usize)>,
+    pub(crate) positions: Vec<u32>,
     batch: usize,
 }
 
@@ -123,22 +125,29 @@ pub struct Stream<'a> {
 
 #[derive(Clone, Debug)]
 enum Source<'a> {
-    Uniform { start: u32, len: u64 },
-    Samples { samples: &'a [u32], at: usize },
-    Walk { at: u32, last: u32 },
+    Uniform {
+        start: u32,
+        len: u64,
+    },
+    Samples {
+        samples: &'a [u32],
+        at: usize,
+    },
+    Walk {
+        at: u32,
+        last: u32,
+    },
     Latest(Latest<'a>),
+    /// The operations of a trace.
+    Recorded(Walk<'a>),
 }
 
-/// The operations of `latest`. Threads take turns in the insertion order: thread t of T inserts
-/// numbers t, t + T, t + 2T … from where the run started. Each assumes that the others have
-/// progressed as far as itself.
-#[derive(Clone, Debug)]
-struct Latest<'a> {
-    choice: &'a Choice,
-    ages: &'a [u32],
-    at: usize,
-    thread: u64,
-    threads: u64,
+impl<'a> Source<'a> {
+    /// The operations of a trace.
+    fn recorded(choice: &'a Choice, share: Share, rng: &mut Xoshiro256PlusPlus) -> Self {
+        let Some(recorded) = choice.recorded() else { unreachable!("the choice is of a trace") };
+        Self::Recorded(recorded.walk(share, rng.next_u32()))
+    }
 }
 
 impl<'a> Stream<'a> {
@@ -153,6 +162,7 @@ impl<'a> Stream<'a> {
         let len = choice.len() as u64;
         let at = below(&mut rng, samples.len().max(1) as u64) as usize;
         let source = match choice.dist() {
+            _ if choice.recorded().is_some() => Source::recorded(choice, share, &mut rng),
             Dist::Latest => Source::Latest(Latest {
                 choice,
                 ages: samples,
@@ -180,7 +190,9 @@ impl<'a> Stream<'a> {
             thresholds: mix.thresholds(),
             upserts: mix.upserts(),
             buffer: Vec::new(),
-            pure: Op::ALL.into_iter().find(|&op| mix.share(op) == Mix::WHOLE),
+            pure: Op::ALL
+                .into_iter()
+                .find(|&op| mix.share(op) == Mix::WHOLE && choice.recorded().is_none()),
             source,
             window,
         }
@@ -216,6 +228,11 @@ impl<'a> Stream<'a> {
                 again(&mut self.buffer, 0, &mut block.positions, to, |position| position);
                 return; // each kind has its own positions
             }
+            Source::Recorded(walk) => {
+                walk.take(block.runs.iter().copied(), block.batch, &mut block.positions);
+                again(&mut self.buffer, 0, &mut block.positions, to, |position| position);
+                return; // upserts have their positions
+            }
         }
         if self.upserts {
             self.choose_loaded(block, to);
@@ -244,6 +261,10 @@ impl<'a> Stream<'a> {
         }
         block.runs.clear();
         let batches = block.len() / block.batch;
+        if let Source::Recorded(walk) = &self.source {
+            (0..batches).for_each(|at| block.add(walk.kind(at)));
+            return;
+        }
         if matches!(self.source, Source::Walk { .. } | Source::Latest(_)) {
             for _ in 0..batches {
                 block.add(Op::ALL[draw_kind(&mut self.rng, &self.thresholds)]);
@@ -269,32 +290,9 @@ impl<'a> Stream<'a> {
     }
 }
 
-impl Latest<'_> {
-    fn fill(&mut self, block: &mut Block, window: &mut Window) {
-        let len = self.choice.len() as u64;
-        let kinds = block.runs.iter().flat_map(|&(op, len)| std::iter::repeat_n(op, len));
-        for (op, position) in kinds.zip(&mut block.positions) {
-            let age = u64::from(next_around(self.ages, &mut self.at));
-            let number = match op {
-                Op::Insert => {
-                    window.inserted += self.threads;
-                    window.inserted - self.threads + self.thread
-                }
-                Op::Remove => {
-                    window.removed += self.threads;
-                    window.removed - self.threads + self.thread
-                }
-                // Ages are below `present`, the initial value of `inserted`.
-                Op::Lookup | Op::Scan | Op::Upsert => window.inserted - 1 - age,
-            };
-            *position = self.choice.order().apply(number % len) as u32;
-        }
-    }
-}
-
 /// The sample at `at`, which moves on, around and around.
 #[inline(always)]
-fn next_around(samples: &[u32], at: &mut usize) -> u32 {
+pub(crate) fn next_around(samples: &[u32], at: &mut usize) -> u32 {
     let sample = samples[*at];
     *at = if *at + 1 == samples.len() { 0 } else { *at + 1 };
     sample

@@ -404,6 +404,7 @@ fn peer(make: fn(Types, Nodes) -> Option<AnyMaker>) -> &'static Entry {
             oversights: &[],
             lookups_only: false,
             advice: Advice::Next,
+            rust: None,
         }],
     }))
 }

@@ -117,6 +117,7 @@ pub(super) fn entry<P: Peer>(make: fn(Types, Nodes) -> Option<AnyMaker>) -> Entr
             oversights: &[],
             lookups_only: false,
             advice: Advice::Next,
+            rust: None,
         }],
     }
 }

@@ -65,6 +65,8 @@ pub struct Variant {
     pub lookups_only: bool,
     /// Whether `silvics inspect` advises it to users of another variant.
     pub advice: Advice,
+    /// The type of the index for keys of a type, as the table of structures has it.
+    pub rust: Option<fn(KeyType) -> Option<&'static str>>,
 }
 
 /// Whether a variant is advised to users of another variant that is worse.

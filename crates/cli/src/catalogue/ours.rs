@@ -98,6 +98,12 @@ macro_rules! table {
                 oversights: &[$($oversight),*],
                 lookups_only: false,
                 advice: advice($build_name),
+                rust: Some(|key| match key {
+                    key_types!($first) => Some(stringify!($index)),
+                    $(key_types!($keys) => Some(stringify!($other)),)*
+                    #[allow(unreachable_patterns)]
+                    _ => None,
+                }),
             }),+],
         }),+]
     };
@@ -148,6 +154,7 @@ fn frozen() -> Variant {
         oversights: &[],
         lookups_only: true,
         advice: Advice::Never,
+        rust: None,
     }
 }
 
@@ -186,7 +193,15 @@ fn map(blocks: &Entry) -> Entry {
 
 /// A variant of a map, whose objects are those of its index.
 fn over_index(name: &'static str, make: fn(Types, Nodes) -> Option<AnyMaker>) -> Variant {
-    Variant { name, make, objects: &[], oversights: &[], lookups_only: false, advice: Advice::Next }
+    Variant {
+        name,
+        make,
+        objects: &[],
+        oversights: &[],
+        lookups_only: false,
+        advice: Advice::Next,
+        rust: None,
+    }
 }
 
 /// A map and its index.

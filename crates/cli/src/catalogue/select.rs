@@ -61,6 +61,11 @@ impl Chosen {
         Some(self.maker(place, types)?.keyed()?.subject)
     }
 
+    /// Whether there is a constructor of the index for a place and for types of keys and values.
+    pub fn takes_place(&self, place: Place, types: Types) -> bool {
+        self.maker(place, types).is_some()
+    }
+
     /// The constructor of an index whose reads are recorded, in a place.
     pub fn inspect<K: BenchKey + ?Sized>(&self, place: Place) -> Option<Inspect<K>> {
         self.maker(place, Types::words(K::TYPE))?.keyed()?.inspect

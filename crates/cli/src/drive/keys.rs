@@ -3,6 +3,7 @@
 use crate::flags::types::KeyType;
 use silvics::IndexKey;
 use silvics_workload::keyfile::{self, Format, KeyFile, KeyFileError};
+use silvics_workload::trace::TraceKeys;
 use silvics_workload::{
     ByteKeys, Dist, KeySet, Longest, WideKeys, WordKeys, byte_hash, wide_value, word_value,
 };
@@ -26,6 +27,10 @@ pub trait BenchKey: IndexKey {
     fn first_binary(space: &Self::Space) -> Option<usize>;
     /// Reads the key space in a file. A file of lines has byte strings.
     fn read(path: &Path, format: Format) -> Result<KeyFile<Self::Space>, KeyFileError>;
+    /// The key space of a trace's keys. `None` if they have another type.
+    fn of_trace(keys: &TraceKeys) -> Option<Self::Space>;
+    /// The key space of the keys at some positions of another, in their order.
+    fn part(space: &Self::Space, positions: &[u32]) -> Self::Space;
     /// The number of keys of a space.
     fn len(space: &Self::Space) -> usize;
     /// The longest key of a space, if lengths differ.
@@ -77,6 +82,15 @@ impl BenchKey for u64 {
     }
     fn read(path: &Path, _format: Format) -> Result<KeyFile<WordKeys>, KeyFileError> {
         keyfile::read_sosd(path)
+    }
+    fn of_trace(keys: &TraceKeys) -> Option<WordKeys> {
+        match keys {
+            TraceKeys::U64(keys) => Some(WordKeys::listed(keys.clone())),
+            _ => None,
+        }
+    }
+    fn part(space: &WordKeys, positions: &[u32]) -> WordKeys {
+        space.part(positions)
     }
     fn len(space: &WordKeys) -> usize {
         space.len()
@@ -146,6 +160,15 @@ impl BenchKey for u128 {
     fn read(path: &Path, _format: Format) -> Result<KeyFile<WideKeys>, KeyFileError> {
         let KeyFile { keys, duplicates, unsorted_at } = keyfile::read_sosd(path)?;
         Ok(KeyFile { keys: WideKeys::new(keys), duplicates, unsorted_at })
+    }
+    fn of_trace(keys: &TraceKeys) -> Option<WideKeys> {
+        match keys {
+            TraceKeys::U128(keys) => Some(WideKeys::listed(keys.clone())),
+            _ => None,
+        }
+    }
+    fn part(space: &WideKeys, positions: &[u32]) -> WideKeys {
+        space.part(positions)
     }
     fn len(space: &WideKeys) -> usize {
         space.len()
@@ -223,6 +246,15 @@ impl BenchKey for [u8] {
                 Ok(KeyFile { keys: ByteKeys::encoded(&keys), duplicates, unsorted_at })
             }
         }
+    }
+    fn of_trace(keys: &TraceKeys) -> Option<ByteKeys> {
+        match keys {
+            TraceKeys::Bytes(keys) => Some(ByteKeys::new(keys.iter().map(Vec::as_slice))),
+            _ => None,
+        }
+    }
+    fn part(space: &ByteKeys, positions: &[u32]) -> ByteKeys {
+        space.part(positions)
     }
     fn len(space: &ByteKeys) -> usize {
         space.len()

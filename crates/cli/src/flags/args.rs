@@ -1,6 +1,7 @@
 //! The verbs and flags of the command line, with their help. Each verb's `plan.rs` reads the
 //! values.
 
+use crate::flags::advise::AdviseArgs;
 use crate::flags::bench::BenchArgs;
 use crate::flags::error::Error;
 use crate::flags::memtable::MemtableArgs;
@@ -87,6 +88,13 @@ pub enum Verb {
     /// All databases are loaded in the same process. Those that are compared take turns, in reverse
     /// order in each second round. Flags that take a list multiply.
     Store(Box<StoreArgs>),
+    /// Advises which index to take for a workload, and how
+    ///
+    /// Measures the structures that can do what is needed, with the keys and the mix of the
+    /// workload, within a time budget: which structure, where its nodes lie, on which pages, how
+    /// it counts its keys, and how many keys a call takes. Predicts the order with ten times the
+    /// keys, says how sure it is, and prints the Rust that makes the index.
+    Advise(Box<AdviseArgs>),
     /// Runs experiments of the sources and judges their claims
     ///
     /// Without a name, it lists the experiments. Each experiment prints the result of its source,

@@ -4,6 +4,7 @@ use crate::flags::types::KeyType;
 use crate::flags::units::Bytes;
 use silvics::AllocError;
 use silvics_workload::keyfile::KeyFileError;
+use silvics_workload::trace::TraceError;
 use silvics_workload::{Dist, Mix};
 use std::fmt;
 use std::io;
@@ -19,6 +20,8 @@ pub enum Error {
     Conflict { flag: &'static str, other: &'static str, remedy: &'static str },
     /// A key file that cannot be used.
     KeyFile { path: PathBuf, error: KeyFileError },
+    /// A trace that cannot be used.
+    Trace { path: PathBuf, error: TraceError },
     /// A key file that is not in ascending order, for a distribution that needs the order.
     Unsorted {
         path: PathBuf,
@@ -96,6 +99,7 @@ impl fmt::Display for Error {
                 write!(f, "{flag} and {other} exclude each other: {remedy}")
             }
             Self::KeyFile { path, error } => write!(f, "--key-file: `{}` {error}", path.display()),
+            Self::Trace { path, error } => write!(f, "--trace: `{}` {error}", path.display()),
             Self::Unsorted { path, dist, at } => unsorted(f, path, *dist, *at),
             Self::Binary { at } => write!(
                 f,

@@ -2,6 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | `advise` | the flags of `silvics advise` |
 //! | `args` | the verbs and flags, with their help |
 //! | `bench` | the flags of `silvics bench` |
 //! | `error` | every error of the command, with its message and exit code |
@@ -15,6 +16,7 @@
 //! | `units` | numbers with units, as people write them |
 //! | `values` | numbers and lists of them |
 
+pub mod advise;
 pub mod args;
 pub mod bench;
 pub mod error;

@@ -56,6 +56,33 @@ impl Setup {
 }
 
 impl Plan {
+    /// The plan to inspect an index as it is after its load.
+    pub fn loaded(
+        subject: Setup,
+        key_type: KeyType,
+        keys: usize,
+        dist: Dist,
+        machine: Machine,
+    ) -> Self {
+        Self {
+            subject,
+            key_type,
+            set: None,
+            file: None,
+            keys,
+            dist,
+            seed: 1,
+            updates: 0,
+            no_reuse: false,
+            lookups: 50_000,
+            machine,
+            fix: false,
+            counters: false,
+            files: Files::default(),
+            format: Format::Table,
+        }
+    }
+
     /// Reads the flags.
     pub fn new(args: &InspectArgs) -> Result<Self, Error> {
         if args.counters && !args.fix {

@@ -1,0 +1,271 @@
+//! The cells among which the advice chooses, and the changes between them.
+
+use super::plan::Plan;
+use crate::catalogue::select::{self, Chosen};
+use crate::flags::error::Error;
+use crate::flags::place::Place;
+use crate::flags::types::{KeyType, Types};
+use crate::flags::values::named;
+use silvics::{Counting, Pages, Tuning};
+use std::fmt;
+
+/// A need of a program beside its mix, which only a few maps meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// An order that is chosen at run time.
+    Order,
+    /// Ranks of keys, and counts of ranges.
+    Ranks,
+    /// Snapshots that see all keys at one moment.
+    Snapshots,
+    /// Several values for a key.
+    Values,
+    /// Ranges that are read at one moment.
+    AtomicRanges,
+}
+
+impl Need {
+    const ALL: [Self; 5] =
+        [Self::Order, Self::Ranks, Self::Snapshots, Self::Values, Self::AtomicRanges];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Order => "order",
+            Self::Ranks => "ranks",
+            Self::Snapshots => "snapshots",
+            Self::Values => "values",
+            Self::AtomicRanges => "atomic-ranges",
+        }
+    }
+
+    /// Reads its name.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        named(text, "a need", Self::ALL, Self::name)
+    }
+
+    /// The contenders that have it.
+    fn contenders(self) -> &'static [&'static str] {
+        match self {
+            Self::Order => &["ordmap:function"],
+            Self::Ranks => &["map:counted"],
+            Self::Snapshots => &["versioned"],
+            Self::Values => &["multimap"],
+            Self::AtomicRanges => &["ca-tree", "ca-tree:avl", "lfca-tree"],
+        }
+    }
+}
+
+/// The figure by which a cell is better than another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Goal {
+    /// The most operations per second.
+    Speed,
+    /// The fewest bytes, of the cells with at least half of the rate of the fastest.
+    Memory,
+}
+
+impl Goal {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Speed => "speed",
+            Self::Memory => "memory",
+        }
+    }
+
+    /// Reads its name.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        named(text, "a goal", [Self::Speed, Self::Memory], Self::name)
+    }
+}
+
+/// A structure, where its nodes lie, how it counts its keys, and the keys of a call.
+#[derive(Clone, Copy)]
+pub struct Cell {
+    pub chosen: Chosen,
+    pub place: Place,
+    pub counting: Counting,
+    pub batch: usize,
+    /// Whether it is what the usual map gives.
+    usual: bool,
+}
+
+/// The usual place.
+pub fn usual_place() -> Place {
+    Place::Pooled(Pages::Thp, Tuning::default())
+}
+
+impl PartialEq for Cell {
+    fn eq(&self, other: &Self) -> bool {
+        self.chosen.name() == other.chosen.name()
+            && (self.place, self.counting, self.batch) == (other.place, other.counting, other.batch)
+    }
+}
+
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {}", self.chosen.name(), self.place.name())?;
+        if matches!(self.place, Place::Pooled(..)) {
+            write!(f, " on {} pages", self.place.pages())?;
+        }
+        if self.counting == Counting::Single {
+            f.write_str(", one count")?;
+        }
+        if self.batch > 1 {
+            write!(f, ", {} keys a call", self.batch)?;
+        }
+        Ok(())
+    }
+}
+
+impl Cell {
+    fn usual_of(chosen: Chosen) -> Self {
+        Self { chosen, place: usual_place(), counting: Counting::Striped, batch: 1, usual: false }
+    }
+
+    /// Whether it is the cell of `Map::new()` and of single calls.
+    pub fn is_usual(&self) -> bool {
+        self.usual && self.changes() == 0
+    }
+
+    /// Whether its structure is the one that `Map` has by default, or the only one with what is
+    /// needed.
+    pub fn has_usual_structure(&self) -> bool {
+        self.usual
+    }
+
+    /// The number of its parts that a program has to ask for.
+    pub fn changes(&self) -> usize {
+        usize::from(!self.usual)
+            + usize::from(self.place != usual_place())
+            + usize::from(self.counting != Counting::Striped)
+            + usize::from(self.batch > 1)
+    }
+
+    /// Whether its structure is that of another cell.
+    pub fn shares_structure(&self, other: &Self) -> bool {
+        self.chosen.name() == other.chosen.name()
+    }
+
+    /// The cells that differ from this one in one part.
+    pub fn neighbours(&self, plan: &Plan) -> Vec<Self> {
+        let mut cells = Vec::new();
+        for place in places(&self.chosen, plan.key_type) {
+            cells.push(Self { place, ..*self });
+        }
+        for counting in countings(plan) {
+            cells.push(Self { counting, ..*self });
+        }
+        for batch in batches(plan) {
+            cells.push(Self { batch, ..*self });
+        }
+        cells.retain(|cell| cell != self);
+        cells
+    }
+
+    /// This cell with what another has changed against the one that both come from.
+    #[must_use]
+    pub fn with_change(self, from: &Self, other: &Self) -> Self {
+        let mut cell = self;
+        if other.place != from.place {
+            cell.place = other.place;
+        }
+        if other.counting != from.counting {
+            cell.counting = other.counting;
+        }
+        if other.batch != from.batch {
+            cell.batch = other.batch;
+        }
+        cell
+    }
+}
+
+/// The usual cell of each structure that can do what is needed, the usual one first.
+pub fn structures(plan: &Plan) -> Result<Vec<Cell>, Error> {
+    let names = names(plan);
+    let types = Types::words(plan.key_type);
+    let mut cells = Vec::new();
+    for name in &names {
+        let Ok((chosen, _)) = select::select(name, None, types, &[plan.mix]) else { continue };
+        cells.extend(chosen.into_iter().map(Cell::usual_of));
+    }
+    if cells.is_empty() {
+        let needs: Vec<&str> = plan.needs.iter().map(|need| need.name()).collect();
+        let problem = format!(
+            "no map has all of {} with {} keys and --mix {}: leave one of them out",
+            needs.join(", "),
+            plan.key_type,
+            plan.mix
+        );
+        return Err(Error::value("--needs", problem));
+    }
+    cells[0].usual = true;
+    Ok(cells)
+}
+
+/// The names of the contenders that can do what is needed, the usual one first.
+fn names(plan: &Plan) -> Vec<String> {
+    if let Some((first, others)) = plan.needs.split_first() {
+        let names = first.contenders().iter();
+        let in_all = |name: &&&str| others.iter().all(|need| need.contenders().contains(name));
+        return names.filter(in_all).map(|name| (*name).to_owned()).collect();
+    }
+    let usual = if plan.key_type == KeyType::Bytes { "blocks" } else { "words" };
+    let mut names = vec![usual.to_owned()];
+    // A map scans, so its index does. `map` itself is its usual index.
+    let of_table = silvics::structures::STRUCTURES.iter().map(|facts| facts.name);
+    let scans = |name: &&str| {
+        crate::catalogue::all()
+            .iter()
+            .any(|entry| entry.name == *name && entry.scans(plan.key_type))
+    };
+    names.extend(of_table.filter(|name| *name != usual).filter(scans).map(str::to_owned));
+    names.extend(BUILDS.map(str::to_owned));
+    names
+}
+
+/// The builds beside the first one of each structure that a program may choose.
+const BUILDS: [&str; 3] = ["blocks:prefixes", "ca-tree:avl", "edge-ext-lf:collocated"];
+
+/// The places that nodes can have.
+fn places(chosen: &Chosen, key_type: KeyType) -> Vec<Place> {
+    let pools = [Pages::Thp, Pages::Small].map(|pages| Place::Pooled(pages, Tuning::default()));
+    let shared = chosen.takes_place(Place::Shared, Types::words(key_type)).then_some(Place::Shared);
+    pools.into_iter().chain(shared).collect()
+}
+
+/// The ways to count keys. One thread alone, or threads that only look keys up, cannot tell them
+/// apart.
+fn countings(plan: &Plan) -> Vec<Counting> {
+    if plan.threads > 1 && plan.mix.writes() {
+        vec![Counting::Striped, Counting::Single]
+    } else {
+        vec![Counting::Striped]
+    }
+}
+
+/// The numbers of keys of a call that are tried. Maps of some needs have no batches.
+fn batches(plan: &Plan) -> Vec<usize> {
+    let without = [Need::Order, Need::Snapshots, Need::Values];
+    let has_batches = plan.needs.iter().all(|need| !without.contains(need));
+    let most = if has_batches { plan.batch } else { 1 };
+    let mut batches = vec![1, most.min(16), most.min(64), most];
+    batches.dedup();
+    batches
+}
+
+/// Every cell: each structure in each place, with each count and number of keys of a call.
+pub fn every(plan: &Plan) -> Result<Vec<Cell>, Error> {
+    let mut cells = Vec::new();
+    for cell in structures(plan)? {
+        for place in places(&cell.chosen, plan.key_type) {
+            for counting in countings(plan) {
+                for batch in batches(plan) {
+                    cells.push(Cell { place, counting, batch, ..cell });
+                }
+            }
+        }
+    }
+    Ok(cells)
+}

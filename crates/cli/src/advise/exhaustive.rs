@@ -1,0 +1,161 @@
+//! The answers that the advice is held against: every cell, and ten times the keys.
+
+use super::cells::{self, Cell};
+use super::lab::{Lab, Trial, has_its_pages, scores};
+use super::report::Report;
+use crate::drive::keys::BenchKey;
+use crate::flags::error::Error;
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// The time of a run.
+const TIME: Duration = Duration::from_millis(100);
+/// The rounds of all cells, and then of those with [`CLOSE`] of the best score.
+const ROUNDS: usize = 1;
+const CLOSE_ROUNDS: usize = 9;
+const CLOSE: f64 = 0.75;
+/// Two structures whose times differ by less have no order.
+const TIED: f64 = 0.1;
+
+/// How the advice compares with everything that could have been advised.
+#[derive(Serialize)]
+pub struct Exhaustive {
+    /// The number of cells.
+    pub cells: usize,
+    /// The best one.
+    pub best: String,
+    /// The scores over that of the best: of the advice, and of the usual cell.
+    pub advice: f64,
+    pub usual: f64,
+    /// Each cell that was measured to the end, with its score over that of the best.
+    pub close: Vec<(String, f64)>,
+    /// Whether the predicted order of the leading structures with ten times the keys is right, as
+    /// far as they differ by a tenth; null if they were not measured.
+    pub order_is_right: Option<bool>,
+    /// The nanoseconds of an operation with ten times the keys, in the predicted order.
+    pub at_ten: Vec<(String, f64)>,
+}
+
+/// Measures every cell.
+pub fn measure<K: BenchKey + ?Sized>(
+    lab: &mut Lab<'_, K>,
+    report: &Report,
+) -> Result<Exhaustive, Error> {
+    let Some(advice) = &report.advice else { unreachable!("there is advice") };
+    let must = |trial: &Trial<K>| trial.cell == advice.of || trial.cell.is_usual();
+    lab.take(lab.keys());
+    let every = cells::every(lab.plan)?;
+    let longest = lab.longest();
+    let takes = |cell: &Cell| {
+        longest.is_none_or(|longest| matches!(cell.chosen.takes_length(longest), Ok(Ok(()))))
+    };
+    let every: Vec<Cell> = every.into_iter().filter(takes).collect();
+    let cells = every.len();
+    // One at a time: all of them may not fit into memory.
+    let mut trials = Vec::new();
+    for cell in every {
+        let mut one = vec![Trial::new(cell)];
+        lab.rounds(&mut one, TIME, true, |_, round| round >= ROUNDS)?;
+        trials.extend(one);
+    }
+    trials.retain(|trial| has_its_pages(trial) || must(trial));
+    let first = scores(lab.plan.goal, &trials);
+    let top = first.iter().copied().fold(0.0, f64::max);
+    let mut scored = first.into_iter();
+    trials.retain(|trial| {
+        let score = scored.next().unwrap_or(0.0);
+        score >= CLOSE * top || must(trial)
+    });
+    for trial in &mut trials {
+        trial.rates.clear();
+    }
+    lab.rounds(&mut trials, TIME, true, |_, round| round >= CLOSE_ROUNDS)?;
+    let scores = scores(lab.plan.goal, &trials);
+    let top = scores.iter().copied().fold(0.0, f64::max);
+    let share = |wanted: &dyn Fn(&Trial<K>) -> bool| {
+        let found = trials.iter().position(wanted);
+        found.map_or(0.0, |at| scores[at] / top)
+    };
+    let (advised, usual) =
+        (share(&|trial| trial.cell == advice.of), share(&|trial| trial.cell.is_usual()));
+    let mut close: Vec<(String, f64)> = trials
+        .iter()
+        .zip(&scores)
+        .map(|(trial, score)| (trial.cell.to_string(), score / top))
+        .collect();
+    close.sort_by(|a, b| b.1.total_cmp(&a.1));
+    drop(trials);
+    let at_ten = at_ten(lab, report)?;
+    Ok(Exhaustive {
+        cells,
+        best: close[0].0.clone(),
+        advice: advised,
+        usual,
+        close,
+        order_is_right: (at_ten.len() > 1).then(|| is_ordered(&at_ten)),
+        at_ten,
+    })
+}
+
+/// The times of the leading structures with ten times the keys, in the predicted order.
+fn at_ten<K: BenchKey + ?Sized>(
+    lab: &mut Lab<'_, K>,
+    report: &Report,
+) -> Result<Vec<(String, f64)>, Error> {
+    const ROUNDS: usize = 5;
+    let leaders: Vec<Cell> = report.forecast.leaders.iter().filter_map(|of| of.of).collect();
+    if leaders.is_empty() || !lab.take_ten_times() {
+        return Ok(Vec::new());
+    }
+    let mut trials: Vec<Trial<K>> = leaders.into_iter().map(Trial::new).collect();
+    lab.rounds(&mut trials, TIME, true, |_, round| round >= ROUNDS)?;
+    let ns = |trial: &Trial<K>| 1e3 * lab.plan.threads as f64 / trial.rate().max(1e-9);
+    Ok(trials.iter().map(|trial| (trial.cell.to_string(), ns(trial))).collect())
+}
+
+/// Whether no structure is slower than a later one by more than a tie.
+fn is_ordered(times: &[(String, f64)]) -> bool {
+    let pairs = times.iter().enumerate();
+    pairs.fold(true, |right, (at, (_, early))| {
+        right && times[at + 1..].iter().all(|(_, late)| *early <= (1.0 + TIED) * late)
+    })
+}
+
+impl Exhaustive {
+    /// In words.
+    pub fn tell(&self, text: &mut String) {
+        _ = writeln!(
+            text,
+            "\nOf all {} cells the best is {}. The advice has {:.0} % of its score, `Map::new()` {:.0} %.",
+            self.cells,
+            self.best,
+            100.0 * self.advice,
+            100.0 * self.usual
+        );
+        if let Some(right) = self.order_is_right {
+            let times = self.at_ten.iter().map(|(cell, ns)| format!("{cell}: {ns:.0} ns"));
+            let times: Vec<String> = times.collect();
+            _ = writeln!(
+                text,
+                "With ten times the keys the predicted order is {}: {}.",
+                if right { "right" } else { "wrong" },
+                times.join("; ")
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_ordered;
+
+    #[test]
+    fn ties_have_no_order() {
+        let times = |of: &[f64]| of.iter().map(|ns| (String::new(), *ns)).collect::<Vec<_>>();
+        assert!(is_ordered(&times(&[100.0, 95.0, 200.0])));
+        assert!(!is_ordered(&times(&[100.0, 80.0, 200.0])));
+        assert!(!is_ordered(&times(&[100.0, 95.0, 90.0])));
+        assert!(is_ordered(&times(&[1.0])));
+    }
+}

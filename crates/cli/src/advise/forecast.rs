@@ -1,0 +1,278 @@
+//! The change with ten times the keys, or on another machine.
+//!
+//! # Model
+//! A lookup takes `T(n) = C(n) + a · M(n)`: `M(n)` is the number of cycles that a lookup waits for
+//! memory in the model, `a` the time of such a cycle (less than a cycle's if lookups overlap), and
+//! `C(n)` the rest. From `n` keys to ten times as many,
+//! ```text
+//! T(10 n) = T(n) + a · (M(10 n) - M(n)) + d
+//! ```
+//! * `M(10 n)` is `M(n)` on a machine with a tenth of the caches beyond the first and of the second
+//!   level of translations: as large a part of the tree is in them.
+//! * `a` follows from two measured sizes, within bounds: `a = (T(n) - T(m)) / (M(n) - M(m))`.
+//!   `M(m)` is that of a machine whose caches are larger by `n / m`.
+//! * `d` is the cost of the deeper descent in cache. From `m` to `n` it is in `a`.
+//!
+//! The other operations of a mix are taken to grow as lookups do: they begin with one.
+
+use super::cells::Cell;
+use super::lab::{Lab, Trial};
+use super::plan::Keys;
+use super::search::Found;
+use crate::drive::keys::BenchKey;
+use crate::flags::error::Error;
+use crate::flags::place::Place;
+use crate::inspect::built::Built;
+use crate::inspect::examine::examine;
+use crate::inspect::plan::{Plan, Setup};
+use serde::Serialize;
+use silvics::Pages;
+use silvics_layout::{Cache, Entries, Machine, MachineError, PageSize, Replay, Tlb};
+use silvics_workload::trace::Trace;
+use std::collections::HashSet;
+
+/// The most keys with which reads are recorded.
+const KEYS_MAX: usize = 1 << 19;
+/// The lookups that fill the caches of the models, and those that count.
+const LOOKUPS: usize = 60_000;
+/// The time of a modelled cycle in nanoseconds: not below a fifth of what a cycle takes, since few
+/// lookups overlap further, and not above a whole one.
+const CYCLE_NS: [f64; 2] = [0.04, 0.4];
+/// The most structures whose order is predicted.
+const LEADERS: usize = 4;
+
+/// The prediction for one structure.
+#[derive(Clone, Serialize)]
+pub struct Predicted {
+    pub cell: String,
+    /// The nanoseconds that a thread's operation takes, as measured.
+    pub ns: f64,
+    /// The cycles that a lookup waits for memory in the model of this machine.
+    pub cycles: f64,
+    /// These cycles with ten times the keys.
+    pub cycles_at_ten: f64,
+    /// The nanoseconds that an operation is predicted to take with ten times the keys.
+    pub ns_at_ten: f64,
+    /// The nanoseconds that it is predicted to take on the other machine.
+    pub ns_elsewhere: Option<f64>,
+    #[serde(skip)]
+    pub of: Option<Cell>,
+}
+
+/// The prediction for the leading structures.
+#[derive(Clone, Default, Serialize)]
+pub struct Forecast {
+    /// From the fastest with ten times the keys.
+    pub leaders: Vec<Predicted>,
+    /// The other machine.
+    pub machine: Option<&'static str>,
+    /// The reason why there is no prediction.
+    pub missing: Option<String>,
+}
+
+/// The cycles that a lookup of a structure waits for memory in each model.
+struct Cycles {
+    few: f64,
+    now: f64,
+    at_ten: f64,
+    elsewhere: Option<f64>,
+}
+
+/// Predicts for the leading structures.
+pub fn forecast<K: BenchKey + ?Sized>(
+    lab: &mut Lab<'_, K>,
+    found: &Found<K>,
+) -> Result<Forecast, Error> {
+    let missing = |why: String| Forecast { missing: Some(why), ..Forecast::default() };
+    if let Keys::Trace(trace) = &lab.plan.source
+        && !finds_keys(trace)
+    {
+        return Ok(missing("the trace reads no key that is present at its start".into()));
+    }
+    let host = match Machine::named("host") {
+        Ok(host) => host,
+        Err(error) => return Ok(missing(error.to_string())),
+    };
+    // Those that were measured with the most keys.
+    let most = found.structures.iter().filter_map(|trial| trial.load).map(|(_, keys)| keys).max();
+    let with_most = |trial: &&Trial<K>| trial.load.map(|(_, keys)| keys) == most;
+    let mut structures: Vec<&Trial<K>> = found.structures.iter().filter(with_most).collect();
+    structures.sort_by(|a, b| b.rate().total_cmp(&a.rate()));
+    structures.retain(|trial| trial.cell.chosen.inspects(K::TYPE));
+    structures.truncate(LEADERS);
+    if structures.len() < 2 {
+        return Ok(missing("only one structure can do what is needed".into()));
+    }
+    lab.take(found.keys.min(KEYS_MAX));
+    let mut leaders = Vec::new();
+    for trial in structures {
+        if lab.left() < 0.0 && leaders.len() > 1 {
+            break; // the budget is spent
+        }
+        let cycles = cycles(lab, found, trial.cell, &host)?;
+        leaders.push(predicted(lab, found, trial, &cycles));
+    }
+    leaders.sort_by(|a, b| a.ns_at_ten.total_cmp(&b.ns_at_ten));
+    let machine = lab.plan.machine.map(|machine| machine.name);
+    Ok(Forecast { leaders, machine, missing: None })
+}
+
+/// Whether an operation of a trace is on a key that is present at the start.
+fn finds_keys(trace: &Trace) -> bool {
+    let present: HashSet<u32> = trace.present.iter().copied().collect();
+    trace.threads.iter().flatten().any(|(_, at)| present.contains(at))
+}
+
+fn predicted<K: BenchKey + ?Sized>(
+    lab: &Lab<'_, K>,
+    found: &Found<K>,
+    trial: &Trial<K>,
+    cycles: &Cycles,
+) -> Predicted {
+    let ns_of = |rate: f64| 1e3 * lab.plan.threads as f64 / rate.max(1e-9);
+    let ns = ns_of(trial.rate());
+    let few = found.at_few.iter().find(|(cell, _)| *cell == trial.cell);
+    let few_ns = few.map_or(ns, |(_, rate)| ns_of(*rate));
+    let [least, most] = CYCLE_NS;
+    let more = cycles.now - cycles.few;
+    let cycle_ns = if more > 1.0 { ((ns - few_ns) / more).clamp(least, most) } else { most / 2.0 };
+    let grown = |to: f64| (ns + cycle_ns * (to - cycles.now)).max(0.1 * ns);
+    Predicted {
+        cell: trial.cell.to_string(),
+        ns,
+        cycles: cycles.now,
+        cycles_at_ten: cycles.at_ten,
+        ns_at_ten: grown(cycles.at_ten),
+        ns_elsewhere: cycles.elsewhere.map(grown),
+        of: Some(trial.cell),
+    }
+}
+
+/// Records what lookups of a structure read, and replays that in the models.
+fn cycles<K: BenchKey + ?Sized>(
+    lab: &Lab<'_, K>,
+    found: &Found<K>,
+    cell: Cell,
+    host: &Machine,
+) -> Result<Cycles, Error> {
+    lab.progress.doing(format!("{cell}: model"));
+    let plan = inspection(lab, cell, host);
+    let built = Built::new(&plan, &plan.subject, &lab.traffic)?;
+    let pages = pages(cell.place);
+    let recorded = lab.present() as f64;
+    let of = |machine: &Machine, keys: usize| {
+        Replay::new(&scaled(machine, recorded / keys as f64), pages, None)
+    };
+    let mut replays = vec![of(host, found.few), of(host, found.keys), of(host, 10 * found.keys)];
+    replays.extend(lab.plan.machine.as_ref().map(|machine| of(machine, found.keys)));
+    let replays: Result<Vec<Replay>, MachineError> = replays.into_iter().collect();
+    let mut replays = replays.map_err(|error| Error::value("--machine", error))?;
+    let mut done = 0;
+    built.lookups(2 * LOOKUPS, |reads| {
+        for replay in &mut replays {
+            if done == LOOKUPS {
+                replay.warm();
+            }
+            replay.lookup(reads);
+        }
+        done += 1;
+    })?;
+    let cycles: Vec<f64> = replays.iter().map(Replay::cycles_per_lookup).collect();
+    Ok(Cycles {
+        few: cycles[0],
+        now: cycles[1],
+        at_ten: cycles[2],
+        elsewhere: cycles.get(3).copied(),
+    })
+}
+
+/// The inspection of a cell with the keys of the lab.
+fn inspection<K: BenchKey + ?Sized>(lab: &Lab<'_, K>, cell: Cell, host: &Machine) -> Plan {
+    let setup = Setup { chosen: cell.chosen, place: cell.place, host: Vec::new() };
+    Plan::loaded(setup, K::TYPE, lab.present(), lab.plan.dist, *host)
+}
+
+/// A finding about the layout of a cell.
+#[derive(Clone, Debug, Serialize)]
+pub struct Why {
+    pub cell: String,
+    /// The finding, as `silvics inspect` and docs/layout.md call it.
+    pub id: &'static str,
+    pub kind: String,
+    pub evidence: String,
+    /// The share of the modelled cycles of a lookup that its remedy would save.
+    pub gain: Option<f64>,
+}
+
+/// The findings about the layout of a cell, with the keys of the lab.
+pub fn findings<K: BenchKey + ?Sized>(lab: &Lab<'_, K>, cell: Cell) -> Result<Vec<Why>, Error> {
+    let Ok(host) = Machine::named("host") else { return Ok(Vec::new()) };
+    if !cell.chosen.inspects(K::TYPE) {
+        return Ok(Vec::new());
+    }
+    let plan = inspection(lab, cell, &host);
+    let examined = examine(&plan, &plan.subject, &lab.traffic, lab.progress)?;
+    let paying = examined.report.findings.into_iter().filter(|finding| finding.pays);
+    Ok(paying
+        .map(|finding| Why {
+            cell: cell.to_string(),
+            id: finding.id,
+            kind: finding.kind,
+            evidence: finding.evidence.to_string(),
+            gain: finding.predicted_gain,
+        })
+        .collect())
+}
+
+fn pages(place: Place) -> PageSize {
+    match place {
+        Place::Pooled(Pages::Small, _) | Place::Shared => PageSize::Small,
+        _ => PageSize::Huge,
+    }
+}
+
+/// The machine with a multiple of its caches beyond the first, and of its second level of
+/// translations. Sets stay powers of two: the ways take the rest.
+fn scaled(machine: &Machine, by: f64) -> Machine {
+    let l1 = machine.l1.bytes;
+    let cache = |cache: Cache, least: usize| {
+        let line = machine.line * cache.ways;
+        let sets = (cache.bytes as f64 * by / line as f64).max(1.0);
+        let sets = 1_usize << (sets.log2().round() as u32).min(40);
+        let bytes = (sets * line).max(least.next_multiple_of(line));
+        let sets = (bytes / line).next_power_of_two();
+        Cache { bytes: sets * line, hash: silvics_layout::SetHash::Modulo, ..cache }
+    };
+    let entries = |Entries { entries, ways }: Entries| {
+        let sets = (entries as f64 * by / ways as f64).max(1.0);
+        Entries { entries: ways << (sets.log2().round() as u32).min(16), ways }
+    };
+    let [first, second] = machine.tlb;
+    let second = match second {
+        Tlb::Split { small, huge } => Tlb::Split { small: entries(small), huge: entries(huge) },
+        Tlb::Small(small) => Tlb::Small(entries(small)),
+        Tlb::Shared(both) => Tlb::Shared(entries(both)),
+    };
+    let l2 = cache(machine.l2, 2 * l1);
+    let llc = cache(machine.llc, 2 * l2.bytes);
+    Machine { l2, llc, tlb: [first, second], ..*machine }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use silvics_layout::{Level, Model};
+
+    #[test]
+    fn scaled_machines_are_machines() {
+        for name in Machine::NAMES.into_iter().filter(|name| *name != "host") {
+            let machine = Machine::named(name).unwrap();
+            for by in [0.001, 0.1, 0.37, 1.0, 3.0, 10.0] {
+                let scaled = scaled(&machine, by);
+                assert!(Model::new(&scaled).is_ok(), "{name} by {by}: {scaled:?}");
+                let llc = scaled.cache(Level::Llc).bytes as f64 / machine.llc.bytes as f64;
+                assert!(by < 0.3 || (0.6..1.7).contains(&(llc / by)), "{name} by {by}: {llc}");
+            }
+        }
+    }
+}

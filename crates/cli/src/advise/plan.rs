@@ -1,0 +1,164 @@
+//! The workload to advise on, and the budget: the command line, checked.
+
+use super::cells::{Goal, Need};
+use crate::flags::advise::AdviseArgs;
+use crate::flags::args::Format;
+use crate::flags::error::Error;
+use crate::flags::source::{KeySource, key_set, key_type};
+use crate::flags::types::KeyType;
+use crate::flags::values::{THREADS_MAX, list, number, parse, seconds, seed, single};
+use silvics_layout::Machine;
+use silvics_workload::trace::{Trace, TraceKeys};
+use silvics_workload::{Dist, KEYS_MAX, KeySet, Mix};
+use std::time::Duration;
+
+/// The source of keys.
+pub enum Keys {
+    Generated,
+    Set(KeySet),
+    File(KeySource),
+    /// A trace, with its operations.
+    Trace(Box<Trace>),
+}
+
+/// A workload, and how to advise on it.
+pub struct Plan {
+    pub key_type: KeyType,
+    pub source: Keys,
+    /// The number of keys that are present; a key file has its own.
+    pub keys: usize,
+    pub dist: Dist,
+    pub mix: Mix,
+    pub scan_length: usize,
+    /// The most keys of a call.
+    pub batch: usize,
+    pub threads: usize,
+    pub needs: Vec<Need>,
+    pub goal: Goal,
+    /// The machine to predict for, beside this one.
+    pub machine: Option<Machine>,
+    pub budget: Duration,
+    pub exhaustive: bool,
+    pub seed: u64,
+    pub format: Format,
+}
+
+/// The least seconds in which each structure can be loaded and run once.
+const BUDGET_LEAST: f64 = 2.0;
+const BATCH_MAX: usize = 4096;
+/// A trace that changes the size of the index by less than this share of its keys keeps it.
+const KEPT: f64 = 0.05;
+
+impl Plan {
+    /// Reads the flags. `cores` is the default number of threads.
+    pub fn new(args: &AdviseArgs, cores: usize) -> Result<Self, Error> {
+        let plan = Self::described(args, cores)?;
+        let Some(path) = &args.trace else { return Ok(plan) };
+        let wrong = |error| Error::Trace { path: path.clone(), error };
+        Ok(plan.of_trace(Trace::read(path).map_err(wrong)?))
+    }
+
+    /// The plan with the workload of a trace.
+    fn of_trace(self, trace: Trace) -> Self {
+        Self {
+            key_type: match trace.keys {
+                TraceKeys::U64(_) => KeyType::U64,
+                TraceKeys::U128(_) => KeyType::U128,
+                TraceKeys::Bytes(_) => KeyType::Bytes,
+            },
+            keys: trace.present.len(),
+            mix: Mix::of_counts(trace.counts()),
+            scan_length: trace.scan_length,
+            batch: self.batch.max(trace.batch.min(BATCH_MAX)),
+            threads: trace.threads.len().min(THREADS_MAX),
+            source: Keys::Trace(Box::new(trace)),
+            ..self
+        }
+    }
+
+    fn described(args: &AdviseArgs, cores: usize) -> Result<Self, Error> {
+        let dist = single("--dist", &args.dist, parse)?;
+        let set = key_set(&args.key_file, &[dist])?;
+        let file = KeySource::new(&args.key_file, args.keys.is_some(), &[dist])?;
+        let key_type = key_type(&args.key_file, file.as_ref(), KeyType::of_indexes)?;
+        let keys = args.keys.as_deref().unwrap_or("1M");
+        let mix: Mix = single("--mix", &args.mix, parse)?;
+        if mix.upserts() && matches!(dist, Dist::Disjoint | Dist::Latest) {
+            let problem = format!(
+                "{mix} has upserts, which choose loaded keys, but --dist {dist} does not: choose \
+                 another mix or distribution"
+            );
+            return Err(Error::value("--mix", problem));
+        }
+        let threads =
+            |text: &String| single("--threads", text, |text| number(text, 1, THREADS_MAX));
+        Ok(Self {
+            key_type,
+            keys: single("--keys", keys, |text| number(text, 16, KEYS_MAX / 2))?,
+            source: match (set, file) {
+                (Some(set), _) => Keys::Set(set),
+                (None, Some(file)) => Keys::File(file),
+                (None, None) => Keys::Generated,
+            },
+            dist,
+            mix,
+            scan_length: single("--scan-length", &args.scan_length, |text| {
+                number(text, 1, u32::MAX as usize)
+            })?,
+            batch: single("--batch", &args.batch, |text| number(text, 1, BATCH_MAX))?,
+            threads: args.threads.as_ref().map_or(Ok(cores), threads)?,
+            needs: args
+                .needs
+                .as_deref()
+                .map_or(Ok(Vec::new()), |needs| list("--needs", needs, Need::parse))?,
+            goal: single("--goal", &args.goal, Goal::parse)?,
+            machine: args.machine.as_deref().map(machine).transpose()?,
+            budget: budget(&args.budget)?,
+            exhaustive: args.exhaustive,
+            seed: single("--seed", &args.seed, seed)?,
+            format: format(&args.format)?,
+        })
+    }
+}
+
+impl Plan {
+    /// The number of keys by which the size of an index may change in a run. `None` if the workload
+    /// keeps it, or if only a bound for each size is known, as in `bench`.
+    pub fn growth(&self, present: usize, absent: usize) -> Option<i64> {
+        if let Keys::Trace(trace) = &self.source {
+            let changes = trace.growth.unsigned_abs() as f64 > KEPT * trace.len() as f64;
+            return changes.then_some(trace.growth * 9 / 10);
+        }
+        match self.mix.growth() {
+            0 => None,
+            1.. => Some(absent as i64 * 9 / 10),
+            _ => Some(-(present as i64 * 9 / 10)),
+        }
+    }
+}
+
+fn budget(text: &str) -> Result<Duration, Error> {
+    let budget = single("--budget", text, seconds)?;
+    if budget.as_secs_f64() < BUDGET_LEAST {
+        let problem = format!(
+            "`{text}` seconds are too few to load and measure each structure once: give it at least \
+             {BUDGET_LEAST}"
+        );
+        return Err(Error::value("--budget", problem));
+    }
+    Ok(budget)
+}
+
+fn machine(name: &str) -> Result<Machine, Error> {
+    Machine::named(name).map_err(|error| Error::value("--machine", error))
+}
+
+fn format(text: &str) -> Result<Format, Error> {
+    match Format::parse(text)? {
+        Format::Csv => {
+            let problem = "advice has several parts: choose table or json";
+            Err(Error::value("--format", problem))
+        }
+        format => Ok(format),
+    }
+}

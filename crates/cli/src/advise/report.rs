@@ -1,0 +1,273 @@
+//! The advice, as data.
+
+use super::cells::Cell;
+use super::exhaustive::Exhaustive;
+use super::forecast::{Forecast, Why};
+use super::lab::{Lab, Trial, scores};
+use super::plan::{Keys, Plan};
+use super::rust;
+use super::search::{Found, ratio};
+use crate::drive::keys::BenchKey;
+use crate::drive::stats::{self, Interval};
+use crate::host::machine::Machine;
+use serde::Serialize;
+
+/// The advice and what it rests on.
+#[derive(Serialize)]
+pub struct Report {
+    pub machine: Machine,
+    pub workload: Workload,
+    pub advice: Option<Advice>,
+    /// The finalists, as measured in turns.
+    pub finalists: Vec<Row>,
+    /// Every structure, from the fastest.
+    pub structures: Vec<Row>,
+    pub forecast: Forecast,
+    /// Why: findings about the layout of the advice and of the next structure.
+    pub findings: Vec<Why>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exhaustive: Option<Exhaustive>,
+}
+
+/// The workload.
+#[derive(Serialize)]
+pub struct Workload {
+    pub key_type: &'static str,
+    pub source: &'static str,
+    /// The keys that are present.
+    pub keys: usize,
+    pub dist: String,
+    pub mix: String,
+    pub scan_length: Option<usize>,
+    pub threads: usize,
+    pub batch: usize,
+    pub needs: Vec<&'static str>,
+    pub goal: &'static str,
+    pub budget_seconds: f64,
+    pub seed: u64,
+}
+
+/// The cell to take.
+#[derive(Serialize)]
+pub struct Advice {
+    pub cell: String,
+    pub index: String,
+    pub placement: &'static str,
+    pub pages: String,
+    pub counting: &'static str,
+    pub batch: usize,
+    /// Whether it is what `Map::new()` gives, one key at a time.
+    pub usual: bool,
+    /// The rate over that of the usual cell.
+    pub to_usual: Option<Interval>,
+    /// The best cell with another structure, and the rate of the advice over its rate.
+    pub next: Option<Next>,
+    pub how_sure: HowSure,
+    /// The reasons of that, one sentence each.
+    pub because: Vec<String>,
+    pub rust: [String; 3],
+    /// The keys with which the finalists were measured.
+    pub keys: usize,
+    /// The cells that were measured, the seconds it took, and the rounds of the finalists.
+    pub cells: usize,
+    pub seconds: f64,
+    pub rounds: usize,
+    #[serde(skip)]
+    pub of: Cell,
+}
+
+/// The best cell with another structure.
+#[derive(Serialize)]
+pub struct Next {
+    pub cell: String,
+    pub ratio: Interval,
+}
+
+/// How sure the advice is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HowSure {
+    /// Measured with all keys, and every other finalist is slower in almost all rounds.
+    Sure,
+    /// Others are as good, as far as the rounds tell.
+    AmongEquals,
+    /// Measured with fewer keys than there are, or in too few rounds.
+    Extrapolated,
+}
+
+impl HowSure {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Sure => "sure",
+            Self::AmongEquals => "one of several equals",
+            Self::Extrapolated => "extrapolated",
+        }
+    }
+}
+
+/// A cell that was measured.
+#[derive(Serialize)]
+pub struct Row {
+    pub cell: String,
+    pub mops: Option<Interval>,
+    pub samples: Vec<f64>,
+    pub bytes_per_key: Option<f64>,
+    /// The rate over that of the advice, by rounds; null where they were not in turns.
+    pub to_advice: Option<Interval>,
+}
+
+impl Row {
+    fn of<K: BenchKey + ?Sized>(trial: &Trial<K>, advice: Option<&Trial<K>>) -> Self {
+        Self {
+            cell: trial.cell.to_string(),
+            mops: Interval::of(&trial.rates),
+            samples: trial.rates.clone(),
+            bytes_per_key: trial.bytes_per_key,
+            to_advice: advice.and_then(|advice| ratio(trial, advice)),
+        }
+    }
+}
+
+impl Report {
+    /// An empty report.
+    pub fn new(plan: &Plan, machine: Machine, keys: usize) -> Self {
+        let workload = Workload {
+            key_type: plan.key_type.name(),
+            source: match plan.source {
+                Keys::Generated => "generated",
+                Keys::Set(set) => set.name(),
+                Keys::File(_) => "file",
+                Keys::Trace(_) => "trace",
+            },
+            keys,
+            dist: match plan.source {
+                Keys::Trace(_) => "as recorded".into(),
+                _ => plan.dist.to_string(),
+            },
+            mix: plan.mix.to_string(),
+            scan_length: plan.mix.scans().then_some(plan.scan_length),
+            threads: plan.threads,
+            batch: plan.batch,
+            needs: plan.needs.iter().map(|need| need.name()).collect(),
+            goal: plan.goal.name(),
+            budget_seconds: plan.budget.as_secs_f64(),
+            seed: plan.seed,
+        };
+        Self {
+            machine,
+            workload,
+            advice: None,
+            finalists: Vec::new(),
+            structures: Vec::new(),
+            forecast: Forecast::default(),
+            findings: Vec::new(),
+            exhaustive: None,
+        }
+    }
+
+    /// Enters what the search and the prediction found.
+    pub fn answer<K: BenchKey + ?Sized>(
+        &mut self,
+        lab: &Lab<'_, K>,
+        mut found: Found<K>,
+        forecast: Forecast,
+        findings: Vec<Why>,
+    ) {
+        let advice = &found.finalists[found.advice];
+        self.advice = Some(Advice::of(lab, &found, advice));
+        let scores = scores(lab.plan.goal, &found.finalists);
+        let mut order: Vec<usize> = (0..scores.len()).collect();
+        order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
+        self.finalists =
+            order.iter().map(|&at| Row::of(&found.finalists[at], Some(advice))).collect();
+        found.structures.sort_by(|a, b| b.rate().total_cmp(&a.rate()));
+        self.structures = found.structures.iter().map(|trial| Row::of(trial, None)).collect();
+        (self.forecast, self.findings) = (forecast, findings);
+    }
+}
+
+impl Advice {
+    fn of<K: BenchKey + ?Sized>(lab: &Lab<'_, K>, found: &Found<K>, advice: &Trial<K>) -> Self {
+        let cell = advice.cell;
+        let usual = found.finalists.iter().find(|trial| trial.cell.is_usual());
+        let scores = scores(lab.plan.goal, &found.finalists);
+        let others = found.finalists.iter().zip(&scores);
+        let others = others.filter(|(trial, _)| !trial.cell.shares_structure(&cell));
+        let next = others.max_by(|a, b| a.1.total_cmp(b.1)).map(|(trial, _)| trial);
+        let next = next.and_then(|next| {
+            Some(Next { cell: next.cell.to_string(), ratio: ratio(advice, next)? })
+        });
+        let (how_sure, because) = how_sure(lab, found, advice, next.as_ref());
+        Self {
+            cell: cell.to_string(),
+            index: cell.chosen.name(),
+            placement: cell.place.name(),
+            pages: cell.place.pages(),
+            counting: if cell.counting == silvics::Counting::Single { "single" } else { "striped" },
+            batch: cell.batch,
+            usual: cell.is_usual(),
+            to_usual: usual.and_then(|usual| ratio(advice, usual)),
+            next,
+            how_sure,
+            because,
+            rust: rust::lines(&cell, lab.plan.key_type),
+            keys: found.keys,
+            cells: found.measured,
+            seconds: lab.spent(),
+            rounds: advice.rates.len(),
+            of: cell,
+        }
+    }
+}
+
+/// How sure the advice is, and why.
+fn how_sure<K: BenchKey + ?Sized>(
+    lab: &Lab<'_, K>,
+    found: &Found<K>,
+    advice: &Trial<K>,
+    next: Option<&Next>,
+) -> (HowSure, Vec<String>) {
+    const ROUNDS_WANTED: usize = 5;
+    let mut because = Vec::new();
+    let equals: Vec<String> = found
+        .finalists
+        .iter()
+        .filter(|trial| trial.cell != advice.cell)
+        .filter(|trial| ratio(trial, advice).is_some_and(|ratio| ratio.high >= 1.0))
+        .map(|trial| trial.cell.to_string())
+        .collect();
+    let rounds = advice.rates.len();
+    if let Some(Next { cell, ratio }) = next {
+        because.push(format!(
+            "the next structure ({cell}) is {:.2} times slower, {:.2} to {:.2} with {:.0} % over {rounds} \
+             rounds",
+            ratio.median,
+            ratio.low,
+            ratio.high,
+            100.0 * stats::coverage(rounds)
+        ));
+    } else {
+        because.push("all other structures were left behind before the final rounds".into());
+    }
+    if !equals.is_empty() {
+        because.push(format!("the rounds cannot tell it from {}", equals.join("; ")));
+    }
+    let few = found.keys < lab.keys();
+    if few {
+        because.push(format!(
+            "{} of the {} keys were measured: more did not fit into the budget or the memory",
+            found.keys,
+            lab.keys()
+        ));
+    }
+    if rounds < ROUNDS_WANTED {
+        because.push(format!("the budget allowed {rounds} final rounds alone"));
+    }
+    let how_sure = match (few || rounds < ROUNDS_WANTED, equals.is_empty()) {
+        (true, _) => HowSure::Extrapolated,
+        (false, true) => HowSure::Sure,
+        (false, false) => HowSure::AmongEquals,
+    };
+    (how_sure, because)
+}

@@ -1,0 +1,226 @@
+//! The advice as Rust. `crates/api-tests/tests/advised` has the lines that can be given, each change
+//! of a part by itself, so that the compiler checks them; the test below writes it.
+
+use super::cells::{Cell, usual_place};
+use crate::flags::place::Place;
+use crate::flags::types::KeyType;
+use silvics::{Counting, Pages};
+use std::fmt::Write as _;
+
+/// The three lines that make and use the index of a cell: the imports, the map, a call.
+pub fn lines(cell: &Cell, key_type: KeyType) -> [String; 3] {
+    let key = match key_type {
+        KeyType::U64 => "u64",
+        KeyType::U128 => "u128",
+        KeyType::Bytes | KeyType::String => "Vec<u8>",
+    };
+    let mut used = Vec::new();
+    let map = match &cell.chosen.name()[..] {
+        "ordmap:function" => {
+            used.extend(["OrdMap", "Options"]);
+            let order = format!("|a: &{key}, b: &{key}| b.cmp(a)");
+            let options = options(cell, &mut used);
+            format!("OrdMap::<{key}, u64, _>::with_options({order}, &{options})?")
+        }
+        "versioned" => {
+            used.extend(["VersionedMap", "Options", "versions::Retain"]);
+            let options = options(cell, &mut used);
+            format!("VersionedMap::<{key}, u64>::with_options(&{options}, Retain::default())?")
+        }
+        // Its keys are not those of a map: it is used as an index.
+        "blocks:prefixes" => {
+            used.extend(["BlockTree", "Options", "key::Prefixed"]);
+            let options = options(cell, &mut used);
+            if cell.place == Place::Shared {
+                used.push("Shared");
+                format!("BlockTree::<Prefixed, Shared>::with_options(&{options})?")
+            } else {
+                format!("BlockTree::<Prefixed>::with_options(&{options})?")
+            }
+        }
+        "multimap" => {
+            used.extend(["Map", "MultiMap"]);
+            let built = built(cell, key_type, key, &mut used);
+            format!("{built}.build_multi()?")
+        }
+        _ => {
+            used.push("Map");
+            format!("{}.build()?", built(cell, key_type, key, &mut used))
+        }
+    };
+    used.sort_unstable();
+    let used = match &used[..] {
+        [one] => (*one).to_owned(),
+        several => format!("{{{}}}", several.join(", ")),
+    };
+    let call = if cell.batch > 1 {
+        format!("map.pin().get_many(&keys, &mut found); // {} keys a call", cell.batch)
+    } else {
+        "let view = map.pin(); // for many calls".into()
+    };
+    let typed = if cell.chosen.name() == "multimap" {
+        format!("let map: MultiMap<{key}, u64> = {map};")
+    } else {
+        format!("let map = {map};")
+    };
+    [format!("use silvics::{used};"), typed, call]
+}
+
+/// The builder of a map.
+fn built(cell: &Cell, key_type: KeyType, key: &str, used: &mut Vec<&'static str>) -> String {
+    let mut map = format!("Map::<{key}, u64>::builder()");
+    if !cell.has_usual_structure()
+        && let Some(index) = cell.chosen.variant.rust.and_then(|rust| rust(key_type))
+    {
+        _ = write!(map, ".index::<{}>()", path(index));
+    }
+    if cell.chosen.name() == "map:counted" {
+        map.push_str(".counted()");
+    }
+    if cell.place == Place::Shared {
+        used.push("Shared");
+        map.push_str(".placement(Shared)");
+    } else if cell.place != usual_place() {
+        used.push("Pages");
+        _ = write!(map, ".pages(Pages::{})", pages(cell.place));
+    }
+    if cell.counting == Counting::Single {
+        used.push("Counting");
+        map.push_str(".counting(Counting::Single)");
+    }
+    map
+}
+
+/// The options of a map that has no builder.
+fn options(cell: &Cell, used: &mut Vec<&'static str>) -> String {
+    let mut fields = Vec::new();
+    if cell.place.is_pooled() && cell.place != usual_place() {
+        used.push("Pages");
+        fields.push(format!("pages: Pages::{}", pages(cell.place)));
+    }
+    if cell.counting == Counting::Single {
+        used.push("Counting");
+        fields.push("counting: Counting::Single".into());
+    }
+    if fields.is_empty() {
+        return "Options::default()".into();
+    }
+    format!("Options {{ {}, ..Options::default() }}", fields.join(", "))
+}
+
+fn pages(place: Place) -> &'static str {
+    match place {
+        Place::Pooled(Pages::Small, _) => "Small",
+        Place::Pooled(Pages::HugeTlb, _) => "HugeTlb",
+        _ => "Thp",
+    }
+}
+
+/// A type of the table of structures as a program names it: with the crate's name instead of the
+/// macro's, and without the usual placement at the end.
+fn path(index: &str) -> String {
+    let plain: String = index.split_whitespace().collect();
+    let named = plain.replace("$crate::", "silvics::");
+    let placed = named.replace(",silvics::Pooled>", ">").replace("<silvics::Pooled>", "");
+    placed.replace(',', ", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cells::{self, Need};
+    use super::super::plan::Plan;
+    use super::*;
+    use crate::flags::advise::AdviseArgs;
+    use crate::flags::args::Cli;
+    use clap::Parser;
+    use std::collections::BTreeSet;
+
+    fn plan(key_type: &str, needs: &str) -> Plan {
+        let mut flags = vec!["silvics", "advise", "--key-type", key_type, "--batch", "64"];
+        if !needs.is_empty() {
+            flags.extend(["--needs", needs]);
+        }
+        let crate::flags::args::Verb::Advise(args) = Cli::try_parse_from(flags).unwrap().verb
+        else {
+            unreachable!("the verb is advise")
+        };
+        let args: &AdviseArgs = &args;
+        Plan::new(args, 2).unwrap()
+    }
+
+    /// A test for each line that can be given.
+    fn file() -> String {
+        let mut bodies = BTreeSet::new();
+        let needs = ["", "order", "ranks", "snapshots", "values", "atomic-ranges"];
+        assert!(needs[1..].iter().all(|name| Need::parse(name).is_ok()));
+        for key_type in ["u64", "u128", "bytes"] {
+            for need in needs {
+                let plan = plan(key_type, need);
+                let usual = cells::structures(&plan).unwrap();
+                let changed = usual.iter().flat_map(|cell| cell.neighbours(&plan));
+                for cell in changed.chain(usual.iter().copied()) {
+                    if cell.batch > 1 && cell.batch < 64 {
+                        continue; // as with 64
+                    }
+                    let lines = lines(&cell, plan.key_type);
+                    let keys = match plan.key_type {
+                        KeyType::U64 => "[1_u64, 2]",
+                        KeyType::U128 => "[1_u128, 2]",
+                        _ if cell.chosen.name() == "blocks:prefixes" => {
+                            "[Prefixed::from(\"a\"), Prefixed::from(\"b\")]"
+                        }
+                        _ => "[vec![1_u8], vec![2]]",
+                    };
+                    bodies.insert(body(&lines, keys, cell.batch > 1));
+                }
+            }
+        }
+        let mut text = String::from(
+            "// Written by `SILVICS_WRITE=1 cargo test -p silvics-cli --bin silvics advised_lines`.\n",
+        );
+        for (at, body) in bodies.iter().enumerate() {
+            _ = write!(
+                text,
+                "\n#[test]\n#[rustfmt::skip]\nfn advised_{at:03}() -> Result {{\n{body}    Ok(())\n}}\n"
+            );
+        }
+        text
+    }
+
+    fn body([used, map, call]: &[String; 3], keys: &str, batch: bool) -> String {
+        let mut body = format!("    {used}\n    {map}\n");
+        if batch {
+            _ = writeln!(body, "    let keys = {keys};\n    let mut found = [None, None];");
+            let call = call.replacen("map.pin()", "view", 1);
+            _ = writeln!(
+                body,
+                "    let view = map.pin();\n    {call}\n    assert!(found[0].is_none());"
+            );
+        } else {
+            _ = writeln!(body, "    {call}\n    let _ = &view;");
+        }
+        body
+    }
+
+    #[test]
+    fn advised_lines_are_those_that_are_compiled() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../api-tests/tests/advised/lines.in");
+        let text = file();
+        if std::env::var_os("SILVICS_WRITE").is_some() {
+            std::fs::write(path, &text).unwrap();
+        }
+        let there = std::fs::read_to_string(path).unwrap_or_default();
+        let remedy =
+            "run this test with SILVICS_WRITE=1, and then `cargo test -p silvics-api-tests`";
+        assert!(there == text, "crates/api-tests/tests/advised/lines.in is stale: {remedy}");
+    }
+
+    #[test]
+    fn types_are_named_as_programs_name_them() {
+        let named =
+            path("$crate :: CaTree < u64, $crate :: Pooled, $crate :: ca :: build :: Avl >");
+        assert_eq!(named, "silvics::CaTree<u64, silvics::Pooled, silvics::ca::build::Avl>");
+        assert_eq!(path("$crate::ArtTree<u64, $crate::Pooled>"), "silvics::ArtTree<u64>");
+        assert_eq!(path("$crate::TicketTree<$crate::Pooled>"), "silvics::TicketTree");
+    }
+}

@@ -1,0 +1,234 @@
+//! The stages of the search.
+
+use super::cells::{self, Cell};
+use super::lab::{Lab, Trial, has_its_pages, scores};
+use crate::drive::keys::BenchKey;
+use crate::drive::stats::Interval;
+use crate::flags::error::Error;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+/// The number of stages, for the bar.
+pub const STAGES: usize = 4;
+
+/// The share of the budget at whose end each stage ends, but for the last.
+const GLANCE_ENDS: f64 = 0.15;
+const STRUCTURES_END: f64 = 0.4;
+const PLACES_END: f64 = 0.7;
+/// The share at whose end the final stage ends: the rest is for the prediction.
+const FINAL_ENDS: f64 = 0.88;
+
+/// The keys of the first stage.
+const FEW_KEYS: usize = 50_000;
+/// A cell stays for the next stage with this share of the best score.
+const AFTER_GLANCE: f64 = 0.33;
+const AFTER_STRUCTURES: f64 = 0.75;
+const AFTER_PLACES: f64 = 0.93;
+/// The fewest cells that stay in the first stage, for the prediction, and the most that stay.
+const STRUCTURES_LEAST: usize = 4;
+const STRUCTURES_MAX: usize = 6;
+const LEADERS_MAX: usize = 3;
+const FINALISTS_MAX: usize = 5;
+/// Two cells whose scores differ by less are taken for equals.
+const EQUAL: f64 = 0.02;
+
+/// The finds of the stages.
+pub struct Found<K: BenchKey + ?Sized> {
+    /// The finalists, the usual cell first, with the rates of the final rounds.
+    pub finalists: Vec<Trial<K>>,
+    /// The position of the advice among them.
+    pub advice: usize,
+    /// Every structure, with its rates in the last stage that it was in.
+    pub structures: Vec<Trial<K>>,
+    /// The keys that were present in the first stage, and in the final one.
+    pub few: usize,
+    pub keys: usize,
+    /// The rates of structures in the first stage.
+    pub at_few: Vec<(Cell, f64)>,
+    /// The cells that were measured.
+    pub measured: usize,
+}
+
+/// Searches for the best cell within the budget.
+pub fn search<K: BenchKey + ?Sized>(lab: &mut Lab<'_, K>) -> Result<Found<K>, Error> {
+    let all = of_length(lab, cells::structures(lab.plan)?)?;
+    let budget = lab.plan.budget.as_secs_f64();
+    let time = Duration::from_secs_f64((budget / 1500.0).clamp(0.005, 0.05));
+    lab.take(FEW_KEYS.min(lab.fitting(all.len())));
+    let few = lab.present();
+    let mut trials: Vec<Trial<K>> = all.into_iter().map(Trial::new).collect();
+    until(lab, &mut trials, time, false, GLANCE_ENDS, (1, 3))?;
+    Lab::free(&mut trials);
+    lab.progress.step();
+    let at_few: Vec<_> = trials.iter().map(|trial| (trial.cell, trial.rate())).collect();
+    let (chosen, mut structures) =
+        best(lab, trials, AFTER_GLANCE, STRUCTURES_LEAST..=STRUCTURES_MAX);
+
+    let keys = affordable(lab, &chosen, (STRUCTURES_END - GLANCE_ENDS) * budget / 2.0);
+    lab.take(keys);
+    let mut trials = anew(&chosen);
+    until(lab, &mut trials, time, false, STRUCTURES_END, (2, 7))?;
+    Lab::free(&mut trials);
+    lab.progress.step();
+    let (leaders, others) = best(lab, trials, AFTER_STRUCTURES, 1..=LEADERS_MAX);
+    structures.extend(others);
+    let mut measured = at_few.len();
+
+    let mut trials = anew(&leaders);
+    for leader in &leaders {
+        trials.extend(leader.cell.neighbours(lab.plan).into_iter().map(Trial::new));
+    }
+    measured += trials.len() - leaders.len();
+    let keys = affordable(
+        lab,
+        &leaders,
+        (PLACES_END - STRUCTURES_END) * budget / 2.0 * leaders.len() as f64 / trials.len() as f64,
+    );
+    lab.take(keys.min(lab.fitting(trials.len())));
+    structures.extend(leaders);
+    until(lab, &mut trials, time, false, PLACES_END, (2, 7))?;
+    Lab::free(&mut trials);
+    lab.progress.step();
+    trials.retain(has_its_pages);
+    let combined = combined(lab, &trials);
+    let (finalists, _) = best(lab, trials, AFTER_PLACES, 1..=FINALISTS_MAX);
+    let mut finalists = anew(&finalists);
+    if let Some(cell) = combined
+        && finalists.iter().all(|trial| trial.cell != cell)
+    {
+        measured += 1;
+        finalists.push(Trial::new(cell));
+    }
+    until(lab, &mut finalists, 2 * time, true, FINAL_ENDS, (3, 31))?;
+    lab.progress.step();
+    let advice = simplest(lab, &finalists);
+    let keys = lab.present();
+    Ok(Found { finalists, advice, structures, few, keys, at_few, measured })
+}
+
+/// Leaves out structures that do not take the longest key.
+fn of_length<K: BenchKey + ?Sized>(
+    lab: &Lab<'_, K>,
+    mut all: Vec<Cell>,
+) -> Result<Vec<Cell>, Error> {
+    if let Some(longest) = lab.longest() {
+        all.retain(|cell| matches!(cell.chosen.takes_length(longest), Ok(Ok(()))));
+    }
+    if all.is_empty() {
+        let problem = "no structure takes keys as long as the longest: leave that key out";
+        return Err(Error::value("--key-file", problem));
+    }
+    Ok(all)
+}
+
+/// Measures until a share of the budget is spent, for a number of rounds between two bounds.
+fn until<K: BenchKey + ?Sized>(
+    lab: &mut Lab<'_, K>,
+    trials: &mut Vec<Trial<K>>,
+    time: Duration,
+    fresh: bool,
+    share: f64,
+    (least, most): (usize, usize),
+) -> Result<(), Error> {
+    let (mut before, end) = (lab.spent(), share * lab.plan.budget.as_secs_f64());
+    let mut longest: f64 = 0.0;
+    lab.rounds(trials, time, fresh, |lab, round| {
+        let now = lab.spent();
+        if round > 0 {
+            longest = longest.max(now - before);
+        }
+        before = now;
+        // The first round also loads, so the last one may be shorter.
+        round >= most || (round >= least && now + longest > end) || (round > 0 && now > end)
+    })
+}
+
+/// The keys, by halves of all, whose loads take at most this number of seconds.
+fn affordable<K: BenchKey + ?Sized>(lab: &Lab<'_, K>, trials: &[Trial<K>], seconds: f64) -> usize {
+    // A load of a larger tree is slower.
+    const SLOWER: f64 = 1.5;
+    let per_key: f64 = trials.iter().map(Trial::seconds_per_key).sum::<f64>() * SLOWER;
+    let mut keys = lab.keys().min(lab.fitting(trials.len()));
+    while keys > 1024 && keys as f64 * per_key > seconds {
+        keys /= 2;
+    }
+    keys
+}
+
+/// The trials with at least a share of the best score, as many as may `stay`, and the usual cell.
+/// The usual one is first, then the best. The others are returned, too.
+fn best<K: BenchKey + ?Sized>(
+    lab: &Lab<'_, K>,
+    trials: Vec<Trial<K>>,
+    share: f64,
+    stay: RangeInclusive<usize>,
+) -> (Vec<Trial<K>>, Vec<Trial<K>>) {
+    let scores = scores(lab.plan.goal, &trials);
+    let top = scores.iter().copied().fold(0.0, f64::max);
+    let mut ranked: Vec<(f64, Trial<K>)> = scores.into_iter().zip(trials).collect();
+    ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let (mut staying, mut going) = (Vec::new(), Vec::new());
+    for (score, trial) in ranked {
+        if trial.cell.is_usual() {
+            staying.insert(0, trial);
+        } else if staying.len() < *stay.start()
+            || (score >= share * top && staying.len() < *stay.end())
+        {
+            staying.push(trial);
+        } else {
+            going.push(trial);
+        }
+    }
+    (staying, going)
+}
+
+/// The same cells, to be measured again with other keys.
+fn anew<K: BenchKey + ?Sized>(trials: &[Trial<K>]) -> Vec<Trial<K>> {
+    trials.iter().map(Trial::anew).collect()
+}
+
+/// The best structure with every change that paid by itself.
+fn combined<K: BenchKey + ?Sized>(lab: &Lab<'_, K>, trials: &[Trial<K>]) -> Option<Cell> {
+    let scores = scores(lab.plan.goal, trials);
+    let (top, _) = scores.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1))?;
+    let plain = trials.iter().zip(&scores).find(|(trial, _)| {
+        trial.cell.shares_structure(&trials[top].cell)
+            && trial.cell.changes() <= usize::from(!trial.cell.has_usual_structure())
+    });
+    let (plain, score) = plain?;
+    let mut paid: Vec<(f64, &Trial<K>)> = trials
+        .iter()
+        .zip(&scores)
+        .filter(|(trial, gained)| {
+            trial.cell.shares_structure(&plain.cell) && **gained > (1.0 + EQUAL) * score
+        })
+        .map(|(trial, gained)| (*gained, trial))
+        .collect();
+    paid.sort_by(|a, b| a.0.total_cmp(&b.0)); // of one part, the best change is last
+    let all =
+        paid.iter().fold(plain.cell, |cell, (_, trial)| cell.with_change(&plain.cell, &trial.cell));
+    Some(all)
+}
+
+/// The cell with the fewest changes among those that cannot be told from the best.
+fn simplest<K: BenchKey + ?Sized>(lab: &Lab<'_, K>, trials: &[Trial<K>]) -> usize {
+    let scores = scores(lab.plan.goal, trials);
+    let top = (0..trials.len()).max_by(|&a, &b| scores[a].total_cmp(&scores[b])).unwrap_or(0);
+    let equals = |at: &usize| {
+        scores[*at] >= (1.0 - EQUAL) * scores[top] || undecided(&trials[*at], &trials[top])
+    };
+    let close = |at: &usize| scores[*at] >= 0.95 * scores[top];
+    let least = |at: &usize| (trials[*at].cell.changes(), scores[*at].recip().to_bits());
+    (0..trials.len()).filter(close).filter(equals).min_by_key(least).unwrap_or(top)
+}
+
+/// The ratios of two trials, round by round.
+pub fn ratio<K: BenchKey + ?Sized>(of: &Trial<K>, to: &Trial<K>) -> Option<Interval> {
+    let ratios: Vec<f64> = of.rates.iter().zip(&to.rates).map(|(a, b)| a / b).collect();
+    Interval::of(&ratios)
+}
+
+/// Whether the rounds do not say which of two trials is faster.
+fn undecided<K: BenchKey + ?Sized>(of: &Trial<K>, to: &Trial<K>) -> bool {
+    ratio(of, to).is_none_or(|ratio| ratio.low <= 1.0 && ratio.high >= 1.0)
+}

@@ -1,0 +1,171 @@
+//! `silvics advise`: which index for a workload.
+
+mod common;
+
+use common::{refused, run, stderr, stdout};
+use serde_json::Value;
+use silvics::Map;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+
+/// The least budget: the advice of a debug build on a busy machine is not what is tested.
+const SMALL: [&str; 6] = ["--keys", "4k", "--budget", "2", "--threads", "2"];
+
+fn advise(flags: &[&str]) -> Value {
+    let output = run(&[&["advise", "--format", "json"], flags].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    serde_json::from_slice(&output.stdout).expect("standard output is JSON and nothing else")
+}
+
+#[track_caller]
+fn refuses(flags: &[&str], parts: &[&str]) {
+    refused(&run(&[&["advise"], flags].concat()), parts);
+}
+
+/// The finalists have rounds, the advice is one of them, and its Rust names what it differs in.
+fn is_whole(advice: &Value) {
+    let finalists = advice["finalists"].as_array().unwrap();
+    let of = &advice["advice"];
+    let names: Vec<&str> = finalists.iter().map(|row| row["cell"].as_str().unwrap()).collect();
+    assert!(names.contains(&of["cell"].as_str().unwrap()), "{of} is none of {names:?}");
+    for row in finalists {
+        assert!(!row["samples"].as_array().unwrap().is_empty(), "{row}");
+        assert!(row["mops"]["median"].as_f64().unwrap() > 0.0, "{row}");
+    }
+    let rust = of["rust"].as_array().unwrap();
+    assert_eq!(rust.len(), 3);
+    let map = rust[1].as_str().unwrap();
+    assert!(map.starts_with("let map") && map.ends_with("?;"), "{map}");
+    assert_eq!(map.contains("Pages::Small"), of["pages"] == "4k", "{map}");
+    assert_eq!(map.contains("Shared"), of["placement"] == "shared", "{map}");
+    assert_eq!(map.contains("Counting::Single"), of["counting"] == "single", "{map}");
+    let batch = of["batch"].as_u64().unwrap();
+    assert_eq!(rust[2].as_str().unwrap().contains("get_many"), batch > 1, "{rust:?}");
+    assert!(!of["because"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn a_description_gets_advice_within_its_budget() {
+    let began = std::time::Instant::now();
+    let advice = advise(&[&SMALL[..], &["--mix", "70/15/15", "--batch", "16"]].concat());
+    // Twice the budget is for a machine that is busy with other tests.
+    assert!(began.elapsed().as_secs() < 12, "{:?}", began.elapsed());
+    is_whole(&advice);
+    assert_eq!(advice["workload"]["keys"], 4000);
+    let structures: Vec<&str> = advice["structures"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["cell"].as_str().unwrap())
+        .collect();
+    for name in ["words", "art", "skiplist", "ca-tree", "edge-ext-lf"] {
+        assert!(structures.iter().any(|cell| cell.starts_with(name)), "{name}: {structures:?}");
+    }
+    let leaders = advice["forecast"]["leaders"].as_array().unwrap();
+    assert!(leaders.len() >= 2, "{leaders:?}");
+    let times: Vec<f64> = leaders.iter().map(|of| of["ns_at_ten"].as_f64().unwrap()).collect();
+    assert!(times.is_sorted(), "{times:?}");
+}
+
+#[test]
+fn needs_leave_the_maps_that_meet_them() {
+    for (need, cell) in [
+        ("order", "ordmap:function"),
+        ("ranks", "map:counted"),
+        ("snapshots", "versioned"),
+        ("atomic-ranges", ""),
+    ] {
+        let advice = advise(&[&SMALL[..], &["--needs", need]].concat());
+        is_whole(&advice);
+        let index = advice["advice"]["index"].as_str().unwrap();
+        match need {
+            "atomic-ranges" => assert!(index.starts_with("ca-tree") || index == "lfca-tree"),
+            _ => assert_eq!(index, cell),
+        }
+    }
+    refuses(&["--needs", "ranks,order"], &["no map has all of ranks, order"]);
+}
+
+#[test]
+fn a_key_file_is_sampled_in_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("paths.txt");
+    let mut file = File::create(&path).unwrap();
+    for n in 0..6000 {
+        writeln!(file, "/srv/data/{:02}/{:03}/part-{n:05}.parquet", n % 7, n % 331).unwrap();
+    }
+    drop(file);
+    let path = path.to_str().unwrap();
+    let advice =
+        advise(&["--key-file", path, "--budget", "2", "--mix", "80/10/5/5", "--goal", "memory"]);
+    is_whole(&advice);
+    let workload = &advice["workload"];
+    assert_eq!((&workload["key_type"], &workload["keys"]), (&"bytes".into(), &3000.into()));
+    // The fewest bytes, of the finalists that are fast enough.
+    let finalists = advice["finalists"].as_array().unwrap();
+    let rate = |row: &Value| row["mops"]["median"].as_f64().unwrap();
+    let fastest = finalists.iter().map(rate).fold(0.0, f64::max);
+    let bytes = |row: &Value| row["bytes_per_key"].as_f64().unwrap();
+    let fast_enough = finalists.iter().filter(|row| 2.0 * rate(row) >= fastest);
+    let least = fast_enough.map(bytes).fold(f64::MAX, f64::min);
+    let of = finalists.iter().find(|row| row["cell"] == advice["advice"]["cell"]).unwrap();
+    assert!(bytes(of) <= 1.06 * least, "{} for {}, {least} at least", bytes(of), of["cell"]);
+}
+
+/// Records a map, whose keys are numbers that lie far apart.
+fn record(path: &Path) -> u64 {
+    let map: Map<u64, u64> = (0..2000).map(|n| (n << 40, n)).collect();
+    let (map, recorder) = map.record(File::create(path).unwrap()).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..2 {
+            let map = &map;
+            scope.spawn(move || {
+                for n in 0..3000_u64 {
+                    let key = ((n * 7 + thread) % 2500) << 40;
+                    match n % 10 {
+                        0 => drop(map.insert(key, n)),
+                        1 => drop(map.remove(key)),
+                        2 => assert!(map.pin().range(key..).take(20).count() <= 20),
+                        _ => drop(map.get(key)),
+                    }
+                }
+            });
+        }
+    });
+    recorder.finish().unwrap()
+}
+
+#[test]
+fn a_trace_is_replayed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.jsonl");
+    let recorded = record(&path);
+    assert_eq!(recorded, 6000);
+    let path_text = path.to_str().unwrap();
+    let advice = advise(&["--trace", path_text, "--budget", "2"]);
+    is_whole(&advice);
+    let workload = &advice["workload"];
+    assert_eq!((&workload["source"], &workload["keys"]), (&"trace".into(), &2000.into()));
+    assert_eq!(workload["mix"], "70/0/10/10/10");
+    let entries = workload["scan_length"].as_u64().unwrap();
+    assert!((15..=20).contains(&entries), "{entries}"); // some scans reach the last key
+
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, &text[..text.len() / 2]).unwrap();
+    refuses(&["--trace", path_text], &["was cut short after"]);
+    refuses(&["--trace", "nowhere.jsonl"], &["--trace: `nowhere.jsonl` cannot be read"]);
+    refuses(&["--trace", path_text, "--mix", "90/5/5"], &["--trace", "--mix"]);
+}
+
+#[test]
+fn bad_input_has_one_sentence() {
+    refuses(&["--budget", "1"], &["too few to load and measure"]);
+    refuses(&["--goal", "spead"], &["did you mean `speed`?"]);
+    refuses(&["--needs", "rank"], &["did you mean `ranks`?"]);
+    refuses(&["--machine", "abacus"], &["--machine"]);
+    refuses(&["--format", "csv"], &["choose table or json"]);
+    refuses(&["--key-file", "nowhere.txt"], &["nowhere.txt"]);
+    let text = stdout(&run(&[&["advise"], &SMALL[..]].concat()));
+    assert!(text.contains("Take: ") && text.contains("How sure: "), "{text}");
+}

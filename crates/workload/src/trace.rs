@@ -1,0 +1,471 @@
+//! Traces of operations: the JSON lines that `silvics::Map::record` writes. `silvics::recording`
+//! has the format.
+//!
+//! A trace becomes a key space of its distinct keys in ascending order, the positions that are
+//! present at the start, and the operations of each thread. An `exchange` counts as an upsert.
+//! Operations on an end count as lookups and removals of the first or last key of the trace.
+
+use crate::{KEYS_MAX, Op};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+
+/// The keys of a trace, in ascending order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TraceKeys {
+    /// Keys of up to 64 bits.
+    U64(Vec<u64>),
+    /// Keys of up to 128 bits.
+    U128(Vec<u128>),
+    /// Byte strings.
+    Bytes(Vec<Vec<u8>>),
+}
+
+/// A trace.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    /// The distinct keys.
+    pub keys: TraceKeys,
+    /// The positions of the keys that are present at the start.
+    pub present: Vec<u32>,
+    /// The operations of each thread, in their order, with the positions of their keys.
+    pub threads: Vec<Vec<(Op, u32)>>,
+    /// The most keys of a call.
+    pub batch: usize,
+    /// The mean number of entries that a scan reads, at least 1.
+    pub scan_length: usize,
+    /// The number of keys by which the operations change the size, if they are made once.
+    pub growth: i64,
+}
+
+/// The reason why a trace cannot be used. Each message continues a sentence that begins with the
+/// file's name.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum TraceError {
+    /// The file cannot be read.
+    Io(io::Error),
+    /// The first line is not that of a trace.
+    NoTrace,
+    /// The trace has another version of the format.
+    Version(u64),
+    /// A line is not one of the format.
+    Line {
+        /// The number of the line, counted from 1.
+        line: usize,
+        /// The fault.
+        problem: String,
+    },
+    /// There is no last line.
+    CutShort {
+        /// The number of operations that are there.
+        operations: u64,
+    },
+    /// The last line has another number of operations than there are.
+    Count {
+        /// The number in the last line.
+        said: u64,
+        /// The number of operations that are there.
+        found: u64,
+    },
+    /// The trace has no operation on a key.
+    Empty,
+    /// The trace has more than [`KEYS_MAX`] keys.
+    TooMany,
+}
+
+impl fmt::Display for TraceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) => write!(f, "cannot be read ({error}): name a file that can"),
+            Self::NoTrace => write!(
+                f,
+                "does not begin with the first line of a trace: name a file that `Map::record` wrote"
+            ),
+            Self::Version(version) => write!(
+                f,
+                "is a trace of version {version}, and this command reads version 1: take the \
+                 command of the version that wrote it"
+            ),
+            Self::Line { line, problem } => {
+                write!(f, "is no trace in line {line}: {problem}: record it again")
+            }
+            Self::CutShort { operations } => write!(
+                f,
+                "was cut short after {operations} operations: record it again, and call `finish` \
+                 on its recorder"
+            ),
+            Self::Count { said, found } => write!(
+                f,
+                "has {found} operations, but its last line says {said}: lines are missing, so \
+                 record it again"
+            ),
+            Self::Empty => write!(f, "has no operation on a key: record it while the map is used"),
+            Self::TooMany => write!(f, "has more than {KEYS_MAX} keys: record a shorter time"),
+        }
+    }
+}
+
+impl std::error::Error for TraceError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<io::Error> for TraceError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// A key in a line.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Key {
+    U64(u64),
+    U128(u128),
+    Bytes(Vec<u8>),
+}
+
+/// The form of the keys of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum KeyForm {
+    U64,
+    U128,
+    Bytes,
+}
+
+impl KeyForm {
+    fn key(self, value: &Value) -> Result<Key, String> {
+        let key = match (self, value) {
+            (Self::U64, value) => value.as_u64().map(Key::U64),
+            (Self::U128, Value::String(digits)) => digits.parse().ok().map(Key::U128),
+            (Self::Bytes, Value::String(text)) => Some(Key::Bytes(text.clone().into_bytes())),
+            (Self::Bytes, value) => {
+                value.get("hex").and_then(Value::as_str).and_then(bytes).map(Key::Bytes)
+            }
+            (Self::U128, _) => None,
+        };
+        key.ok_or_else(|| format!("`{value}` is not a key of the type that the first line names"))
+    }
+}
+
+fn bytes(hex: &str) -> Option<Vec<u8>> {
+    let digits = hex.as_bytes().chunks(2);
+    digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
+}
+
+/// An operation before keys have positions: an index of a key, or an end of the key space.
+#[derive(Clone, Copy)]
+enum At {
+    Key(u32),
+    First,
+    Last,
+}
+
+/// A trace while it is read.
+struct Reader {
+    form: KeyForm,
+    /// The number of each key, in the order in which they appear.
+    numbers: HashMap<Key, u32>,
+    present: Vec<u32>,
+    threads: Vec<(u64, Vec<(Op, At)>)>,
+    operations: u64,
+    batch: usize,
+    scans: u64,
+    scanned: u64,
+}
+
+impl Trace {
+    /// The number of distinct keys.
+    pub fn len(&self) -> usize {
+        match &self.keys {
+            TraceKeys::U64(keys) => keys.len(),
+            TraceKeys::U128(keys) => keys.len(),
+            TraceKeys::Bytes(keys) => keys.len(),
+        }
+    }
+
+    /// Whether there are no keys. A trace that was read has some.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The number of operations of each kind, in the order of [`Op::ALL`].
+    pub fn counts(&self) -> [u64; Op::ALL.len()] {
+        let steps = || self.threads.iter().flatten();
+        Op::ALL.map(|op| steps().filter(|(of, _)| *of == op).count() as u64)
+    }
+
+    /// Reads a trace.
+    pub fn read(path: &Path) -> Result<Self, TraceError> {
+        Self::of(BufReader::new(File::open(path)?))
+    }
+
+    fn of(from: impl BufRead) -> Result<Self, TraceError> {
+        let mut lines = from.split(b'\n').enumerate();
+        let first = lines.next().ok_or(TraceError::NoTrace)?.1?;
+        let mut reader = Reader::begin(&first)?;
+        for (at, line) in lines {
+            let line = line?;
+            let wrong = |problem: String| TraceError::Line { line: at + 1, problem };
+            let Ok(value) = serde_json::from_slice::<Value>(&line) else {
+                // A line that is cut is the last one.
+                if serde_json::from_slice::<Value>(&line).is_err_and(|error| error.is_eof()) {
+                    return Err(TraceError::CutShort { operations: reader.operations });
+                }
+                return Err(wrong("it is not JSON".into()));
+            };
+            if let Some(said) = value.get("end").and_then(Value::as_u64) {
+                let found = reader.operations;
+                return if said == found {
+                    reader.finish()
+                } else {
+                    Err(TraceError::Count { said, found })
+                };
+            }
+            reader.line(&value).map_err(wrong)?;
+            if reader.numbers.len() > KEYS_MAX {
+                return Err(TraceError::TooMany);
+            }
+        }
+        Err(TraceError::CutShort { operations: reader.operations })
+    }
+}
+
+impl Reader {
+    fn begin(line: &[u8]) -> Result<Self, TraceError> {
+        let first: Value = serde_json::from_slice(line).map_err(|_| TraceError::NoTrace)?;
+        let version = first.get("silvics_trace").and_then(Value::as_u64);
+        let form = match first.get("key_type").and_then(Value::as_str) {
+            Some("u64") => KeyForm::U64,
+            Some("u128") => KeyForm::U128,
+            Some("bytes") => KeyForm::Bytes,
+            _ => return Err(TraceError::NoTrace),
+        };
+        match version {
+            Some(1) => Ok(Self {
+                form,
+                numbers: HashMap::new(),
+                present: Vec::new(),
+                threads: Vec::new(),
+                operations: 0,
+                batch: 1,
+                scans: 0,
+                scanned: 0,
+            }),
+            Some(version) => Err(TraceError::Version(version)),
+            None => Err(TraceError::NoTrace),
+        }
+    }
+
+    fn number(&mut self, key: &Value) -> Result<u32, String> {
+        let key = self.form.key(key)?;
+        let next = self.numbers.len() as u32;
+        Ok(*self.numbers.entry(key).or_insert(next))
+    }
+
+    fn line(&mut self, line: &Value) -> Result<(), String> {
+        if let Some(key) = line.get("present") {
+            let number = self.number(key)?;
+            self.present.push(number);
+            return Ok(());
+        }
+        let text = |name: &str| line.get(name).and_then(Value::as_str);
+        let op = text("op").ok_or_else(|| "it has no `op`".to_owned())?.to_owned();
+        let thread = line.get("thread").and_then(Value::as_u64).unwrap_or(u64::MAX);
+        let steps = self.steps(&op, line)?;
+        self.operations += 1;
+        let known = self.threads.iter_mut().find(|(of, _)| *of == thread);
+        match known {
+            Some((_, all)) => all.extend(steps),
+            None => self.threads.push((thread, steps)),
+        }
+        Ok(())
+    }
+
+    fn steps(&mut self, op: &str, line: &Value) -> Result<Vec<(Op, At)>, String> {
+        let key = || line.get("key").ok_or_else(|| format!("`{op}` has no key"));
+        let of_key = match op {
+            "get" => Some(Op::Lookup),
+            "insert" | "exchange" => Some(Op::Upsert),
+            "try_insert" => Some(Op::Insert),
+            "remove" => Some(Op::Remove),
+            _ => None,
+        };
+        if let Some(of_key) = of_key {
+            return Ok(vec![(of_key, At::Key(self.number(key()?)?))]);
+        }
+        match op {
+            "get_many" | "insert_many" => {
+                let keys = line.get("keys").and_then(Value::as_array);
+                let keys = keys.ok_or_else(|| format!("`{op}` has no keys"))?;
+                self.batch = self.batch.max(keys.len());
+                let of_key = if op == "get_many" { Op::Lookup } else { Op::Upsert };
+                keys.iter().map(|key| Ok((of_key, At::Key(self.number(key)?)))).collect()
+            }
+            "scan" => {
+                let from = line.get("from").ok_or_else(|| "`scan` has no `from`".to_owned())?;
+                let descends = line.get("descending").and_then(Value::as_bool).unwrap_or(false);
+                self.scans += 1;
+                self.scanned += line.get("entries").and_then(Value::as_u64).unwrap_or(0);
+                let at = match from {
+                    Value::Null if descends => At::Last,
+                    Value::Null => At::First,
+                    key => At::Key(self.number(key)?),
+                };
+                Ok(vec![(Op::Scan, at)])
+            }
+            "first" => Ok(vec![(Op::Lookup, At::First)]),
+            "last" => Ok(vec![(Op::Lookup, At::Last)]),
+            "pop_first" => Ok(vec![(Op::Remove, At::First)]),
+            "pop_last" => Ok(vec![(Op::Remove, At::Last)]),
+            _ => Err(format!("`{op}` is not an operation")),
+        }
+    }
+
+    fn finish(self) -> Result<Trace, TraceError> {
+        let Self { form, numbers, present, threads, batch, scans, scanned, .. } = self;
+        let mut keys: Vec<(Key, u32)> = numbers.into_iter().collect();
+        if keys.is_empty() || threads.is_empty() {
+            return Err(TraceError::Empty);
+        }
+        keys.sort_unstable();
+        let mut positions = vec![0; keys.len()];
+        for (position, (_, number)) in keys.iter().enumerate() {
+            positions[*number as usize] = position as u32;
+        }
+        let last = keys.len() as u32 - 1;
+        let place = |at: At| match at {
+            At::Key(number) => positions[number as usize],
+            At::First => 0,
+            At::Last => last,
+        };
+        let of_thread = |(_, steps): (u64, Vec<(Op, At)>)| {
+            steps.into_iter().map(|(op, at)| (op, place(at))).collect::<Vec<_>>()
+        };
+        let threads: Vec<Vec<(Op, u32)>> = threads.into_iter().map(of_thread).collect();
+        let present: Vec<u32> = present.into_iter().map(|n| positions[n as usize]).collect();
+        let growth = growth(&present, &threads, keys.len());
+        let keys = match form {
+            KeyForm::U64 => TraceKeys::U64(of_form(keys, |key| match key {
+                Key::U64(key) => Some(key),
+                _ => None,
+            })),
+            KeyForm::U128 => TraceKeys::U128(of_form(keys, |key| match key {
+                Key::U128(key) => Some(key),
+                _ => None,
+            })),
+            KeyForm::Bytes => TraceKeys::Bytes(of_form(keys, |key| match key {
+                Key::Bytes(key) => Some(key),
+                _ => None,
+            })),
+        };
+        let scan_length = (scanned as f64 / scans.max(1) as f64).round().max(1.0) as usize;
+        Ok(Trace { keys, present, threads, batch, scan_length, growth })
+    }
+}
+
+fn of_form<T>(keys: Vec<(Key, u32)>, of: impl Fn(Key) -> Option<T>) -> Vec<T> {
+    keys.into_iter().filter_map(|(key, _)| of(key)).collect()
+}
+
+/// The change of the size, if each thread makes its operations once, one thread after the other.
+fn growth(present: &[u32], threads: &[Vec<(Op, u32)>], keys: usize) -> i64 {
+    let mut is_present = vec![false; keys];
+    for &at in present {
+        is_present[at as usize] = true;
+    }
+    for &(op, at) in threads.iter().flatten() {
+        match op {
+            Op::Insert | Op::Upsert => is_present[at as usize] = true,
+            Op::Remove => is_present[at as usize] = false,
+            Op::Lookup | Op::Scan => {}
+        }
+    }
+    is_present.iter().filter(|&&is| is).count() as i64 - present.len() as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Trace, TraceError> {
+        Trace::of(text.as_bytes())
+    }
+
+    const WHOLE: &str = r#"{"silvics_trace": 1, "key_type": "u64", "present": 2}
+{"present": 10}
+{"present": 20}
+{"op": "get", "thread": 0, "key": 20}
+{"op": "insert", "thread": 1, "key": 15}
+{"op": "try_insert", "thread": 0, "key": 30}
+{"op": "remove", "thread": 0, "key": 10}
+{"op": "scan", "thread": 1, "from": null, "entries": 2, "descending": false}
+{"op": "scan", "thread": 1, "from": 15, "entries": 5, "descending": true}
+{"op": "get_many", "thread": 1, "keys": [10, 20, 30]}
+{"op": "pop_last", "thread": 0}
+{"end": 8}
+"#;
+
+    #[test]
+    fn a_trace_becomes_positions() {
+        let trace = read(WHOLE).unwrap();
+        assert_eq!(trace.keys, TraceKeys::U64(vec![10, 15, 20, 30]));
+        assert_eq!(trace.present, [0, 2]);
+        let [first, second] = [&trace.threads[0], &trace.threads[1]];
+        assert_eq!(*first, [(Op::Lookup, 2), (Op::Insert, 3), (Op::Remove, 0), (Op::Remove, 3)]);
+        assert_eq!(
+            *second,
+            [
+                (Op::Upsert, 1),
+                (Op::Scan, 0),
+                (Op::Scan, 1),
+                (Op::Lookup, 0),
+                (Op::Lookup, 2),
+                (Op::Lookup, 3)
+            ]
+        );
+        // 10 and 30 go, 15 comes; 3.5 entries a scan are 4.
+        assert_eq!((trace.batch, trace.scan_length, trace.growth), (3, 4, 0));
+    }
+
+    #[test]
+    fn other_forms_of_keys() {
+        let trace = read(
+            "{\"silvics_trace\": 1, \"key_type\": \"bytes\", \"present\": 0}\n\
+             {\"op\": \"get\", \"thread\": 0, \"key\": \"b\\\"\"}\n\
+             {\"op\": \"get\", \"thread\": 0, \"key\": {\"hex\": \"00ff\"}}\n{\"end\": 2}\n",
+        );
+        let keys = TraceKeys::Bytes(vec![vec![0, 255], b"b\"".to_vec()]);
+        assert_eq!(trace.unwrap().keys, keys);
+        let trace = read(
+            "{\"silvics_trace\": 1, \"key_type\": \"u128\", \"present\": 0}\n\
+             {\"op\": \"get\", \"thread\": null, \"key\": \"340282366920938463463374607431768211455\"}\n\
+             {\"end\": 1}",
+        );
+        assert_eq!(trace.unwrap().keys, TraceKeys::U128(vec![u128::MAX]));
+    }
+
+    #[test]
+    fn faults_have_one_sentence() {
+        let cut = |lines: usize| WHOLE.lines().take(lines).collect::<Vec<_>>().join("\n");
+        let error = |text: &str| read(text).unwrap_err().to_string();
+        assert!(error("").contains("does not begin"), "{}", error(""));
+        assert!(error("{}\n").contains("does not begin"));
+        assert!(error(&WHOLE.replace("_trace\": 1", "_trace\": 2")).contains("version 2"));
+        assert!(error(&cut(6)).contains("cut short after 3 operations"));
+        assert!(error(&(cut(6) + "\n{\"op\": \"ge")).contains("cut short after 3 operations"));
+        assert!(error(&WHOLE.replace("\"end\": 8", "\"end\": 9")).contains("has 8 operations"));
+        assert!(error(&WHOLE.replace("\"get\",", "\"got\",")).contains("line 4: `got`"));
+        assert!(error(&WHOLE.replace("\"key\": 15", "\"key\": \"x\"")).contains("line 5"));
+        assert!(error(&WHOLE.replace("{\"present\": 20}", "present")).contains("line 3"));
+        let empty = "{\"silvics_trace\": 1, \"key_type\": \"u64\", \"present\": 0}\n{\"end\": 0}\n";
+        assert!(error(empty).contains("no operation"));
+    }
+}
