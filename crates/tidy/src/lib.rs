@@ -17,10 +17,14 @@
 //! | `config` | an excuse in `.ci/tidy.toml` that nothing needs any more |
 //!
 //! The length of functions is clippy's part (`too_many_lines`, with its limit in `clippy.toml`).
+//!
+//! The binary `silvics-book` prepares the sources of the [book] and checks the links of its pages.
 
+pub mod book;
 mod config;
 mod links;
 mod report;
+pub mod repository;
 mod rules;
 mod rust;
 mod script;
@@ -32,6 +36,7 @@ pub use report::{Report, Tally};
 pub use source::Source;
 
 use std::fmt;
+use std::path::Path;
 
 /// The columns that prose has.
 pub const COLUMNS: usize = 100;
@@ -133,4 +138,9 @@ impl Tree {
         findings.dedup();
         findings
     }
+}
+
+/// Whether a file is a document, by its path.
+fn is_document(path: &str) -> bool {
+    Path::new(path).extension().is_some_and(|extension| extension == "md")
 }

@@ -1,10 +1,9 @@
 //! Relative links of documents: each leads to a file and, behind `#`, to a heading.
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
 
 use crate::text::{Group, Paragraph, Role};
-use crate::{Finding, Rule};
+use crate::{Finding, Rule, is_document};
 
 /// Adds a finding for each link of a document that leads nowhere.
 pub(crate) fn check(files: &[(String, String)], findings: &mut Vec<Finding>) {
@@ -32,12 +31,8 @@ pub(crate) fn check(files: &[(String, String)], findings: &mut Vec<Finding>) {
     }
 }
 
-fn is_document(path: &str) -> bool {
-    Path::new(path).extension().is_some_and(|extension| extension == "md")
-}
-
 /// The targets of a paragraph's links, with their places in its text.
-fn targets(paragraph: &Paragraph) -> Vec<(usize, &str)> {
+pub(crate) fn targets(paragraph: &Paragraph) -> Vec<(usize, &str)> {
     if paragraph.role == Role::Code {
         return Vec::new();
     }
@@ -81,7 +76,7 @@ fn wrong(
 }
 
 /// The path from the root that a relative link leads to; nothing if it leaves the repository.
-fn resolve(from: &str, file: &str) -> Option<String> {
+pub(crate) fn resolve(from: &str, file: &str) -> Option<String> {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();
     for part in file.split('/') {

@@ -6,10 +6,9 @@
 //! silvics-tidy --report    prints the counts alone and exits 0
 //! ```
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
-use silvics_tidy::{Config, Report, Tree};
+use silvics_tidy::{Config, Report, repository};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -39,11 +38,11 @@ fn run(arguments: &[String]) -> Result<bool, String> {
         .map(|path| path.trim_end_matches('/'))
         .collect();
 
-    let root = root()?;
+    let root = repository::root()?;
     let text = std::fs::read_to_string(root.join(Config::PATH))
         .map_err(|error| format!("{} cannot be read: {error}", Config::PATH))?;
     let config = Config::read(&text).map_err(|error| format!("{}: {error}", Config::PATH))?;
-    let findings = tree(&root)?.check(&config);
+    let findings = repository::tree(&root)?.check(&config);
 
     if !paths.is_empty() {
         let below = |path: &str| {
@@ -65,32 +64,4 @@ fn run(arguments: &[String]) -> Result<bool, String> {
     }
     print!("{report}");
     Ok(reports || report.is_within_budgets())
-}
-
-fn git(arguments: &[&str], folder: &Path) -> Result<String, String> {
-    let call = format!("`git {}`", arguments.join(" "));
-    let output = Command::new("git").args(arguments).current_dir(folder).output();
-    let output = output.map_err(|error| format!("{call} did not start: {error}; install git"))?;
-    if !output.status.success() {
-        return Err(format!("{call} failed: {}", String::from_utf8_lossy(&output.stderr).trim()));
-    }
-    String::from_utf8(output.stdout)
-        .map_err(|_| format!("{call} printed a path that is not UTF-8: rename the file"))
-}
-
-fn root() -> Result<PathBuf, String> {
-    Ok(PathBuf::from(git(&["rev-parse", "--show-toplevel"], Path::new("."))?.trim_end()))
-}
-
-/// Every file that git knows of or would add. Files that are no UTF-8 have an empty text.
-fn tree(root: &Path) -> Result<Tree, String> {
-    let mut tree = Tree::default();
-    let listed = git(&["ls-files", "-z", "--cached", "--others", "--exclude-standard"], root)?;
-    for path in listed.split_terminator('\0') {
-        // A file that was deleted and is still in the index has nothing to check.
-        if let Ok(bytes) = std::fs::read(root.join(path)) {
-            tree.add(path, String::from_utf8(bytes).unwrap_or_default());
-        }
-    }
-    Ok(tree)
 }
