@@ -250,6 +250,26 @@ struct Readme;
 #[doc = include_str!("../../../docs/migrate-from-crossbeam.md")]
 struct Migration;
 
+/// The examples of the page for users of `RwLock<BTreeMap>`.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/migrate-from-btreemap.md")]
+struct FromBTreeMap;
+
+/// The examples of the page for users of `congee`.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/migrate-from-congee.md")]
+struct FromCongee;
+
+/// The examples of the page for users of `artmap`.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/migrate-from-artmap.md")]
+struct FromArtmap;
+
+/// The examples of the page for users of `scc`.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/migrate-from-scc.md")]
+struct FromScc;
+
 /// The examples of the page about ranks.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/ranks.md")]

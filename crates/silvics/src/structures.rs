@@ -8,7 +8,7 @@
 //! | suites, faults, lookups, drops, recorded reads, layouts | [`structure_modules!`], [`for_each_index!`] |
 //! | schedules in pools, histories under the sanitizers, counted lookups, the fuzzer | [`for_each_index!`] |
 //! | the catalogue of the command, with its groups | [`for_each_structure!`], [`STRUCTURES`] |
-//! | the first table of docs/structures.md | [`STRUCTURES`], by `tests/structures.rs` |
+//! | the first table of docs/structures.md, the facts of the pages in docs/structures | [`STRUCTURES`], by `tests/structures.rs` |
 //!
 //! Two lists are kept by hand: the scenarios for the rare paths of a structure, and its canaries.
 //! `tests/canaries.rs` checks that each structure has a canary.

@@ -371,6 +371,24 @@ fn last_name(ty: &str) -> &str {
     path.rsplit("::").next().unwrap_or(path).trim()
 }
 
+/// The key types of a row, as the documents name them.
+fn keys(row: &StructureFacts) -> String {
+    let keys = row.builds[0].keys.iter().map(|keys| match *keys {
+        "u64_keys" => "`u64`".to_owned(),
+        "u128_keys" => "`u128`".to_owned(),
+        _ => match row.max_key_bytes {
+            Some(most) => format!("`[u8]` up to {} KiB", most >> 10),
+            None => "`[u8]` of any length".to_owned(),
+        },
+    });
+    keys.collect::<Vec<_>>().join(", ")
+}
+
+/// A link to the type of a row from a page in a folder that is `up` from the root.
+fn type_of(row: &StructureFacts, up: &str) -> String {
+    format!("[`{}`]({up}crates/silvics/src/{}/mod.rs)", last_name(row.builds[0].types[0]), row.page)
+}
+
 /// The first table of docs/structures.md.
 fn catalogue() -> String {
     let mut table = String::from(
@@ -378,27 +396,17 @@ fn catalogue() -> String {
          | checked by |\n|---|---|---|---|---|---|---|---|---|---|\n",
     );
     for row in STRUCTURES {
-        let keys = row.builds[0].keys.iter().map(|keys| match *keys {
-            "u64_keys" => "`u64`".to_owned(),
-            "u128_keys" => "`u128`".to_owned(),
-            _ => match row.max_key_bytes {
-                Some(most) => format!("`[u8]` up to {} KiB", most >> 10),
-                None => "`[u8]` of any length".to_owned(),
-            },
-        });
-        let builds = row.builds.iter().map(|build| format!("`{}`", build.name));
-        let (keys, builds): (Vec<_>, Vec<_>) = (keys.collect(), builds.collect());
+        let builds: Vec<_> = row.builds.iter().map(|build| format!("`{}`", build.name)).collect();
         writeln!(
             table,
-            "| `{}` | [`{}`](../crates/silvics/src/{}/mod.rs) | {} | {} | {} | {} | {} | {} | {} | {} |",
+            "| `{}` | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
             row.name,
-            last_name(row.builds[0].types[0]),
-            row.page,
+            type_of(row, "../"),
             row.paper,
             row.topology,
             row.sync,
             row.progress,
-            keys.join(", "),
+            keys(row),
             row.scans,
             builds.join(", "),
             row.checked,
@@ -408,25 +416,101 @@ fn catalogue() -> String {
     table
 }
 
-/// The text between the markers follows the table; with `SILVICS_BLESS=1` in the environment this
-/// test writes it.
+/// The facts of the structures of one page, a column for each, and the objects of their builds.
+fn facts(rows: &[&StructureFacts]) -> String {
+    let mut table = String::new();
+    let mut line = |name: &str, cell: &dyn Fn(&StructureFacts) -> String| {
+        let cells: Vec<_> = rows.iter().map(|row| cell(row)).collect();
+        writeln!(table, "| {name} | {} |", cells.join(" | ")).unwrap();
+    };
+    line("", &|row| format!("`{}`", row.name));
+    line("---", &|_| "---".to_owned());
+    line("type", &|row| type_of(row, "../../"));
+    line("paper", &|row| row.paper.to_owned());
+    line("shape", &|row| row.topology.to_owned());
+    line("synchronisation", &|row| row.sync.to_owned());
+    line("progress", &|row| row.progress.to_owned());
+    line("keys", &keys);
+    line("ranges", &|row| row.scans.to_owned());
+    line("checked by", &|row| row.checked.to_owned());
+    table.push_str("\n| build | object | bytes, of the smallest if they vary | read by a search | oversights in the study |\n");
+    table.push_str("|---|---|---|---|---|\n");
+    for (row, build) in rows.iter().flat_map(|row| row.builds.iter().map(move |build| (row, build)))
+    {
+        for object in build.objects {
+            let read: usize = object.search.iter().map(|field| field.bytes).sum();
+            let (name, oversights) = (build.name, build.oversights.join(", "));
+            let (kind, size) = (object.kind, object.size);
+            writeln!(
+                table,
+                "| `{}:{name}` | `{kind}` | {size} | {read} | {oversights} |",
+                row.name
+            )
+            .unwrap();
+        }
+    }
+    table
+}
+
+/// Fails unless the text between two markers of a document is as wanted; with `SILVICS_BLESS=1` in
+/// the environment, writes it.
+fn follows(path: &Path, begin: &str, end: &str, wanted: &str) {
+    let text = fs::read_to_string(path).unwrap();
+    let name = path.display();
+    let (before, rest) = text.split_once(begin).unwrap_or_else(|| panic!("{name} has no {begin}"));
+    let (found, after) = rest.split_once(end).unwrap_or_else(|| panic!("{name} has no {end}"));
+    if std::env::var_os("SILVICS_BLESS").is_some() {
+        fs::write(path, format!("{before}{begin}{wanted}{end}{after}")).unwrap();
+        return;
+    }
+    assert!(
+        found == wanted,
+        "{name} is not what the table says: run this test with SILVICS_BLESS=1 in the environment"
+    );
+}
+
+fn documents() -> PathBuf {
+    sources().join("../../../docs")
+}
+
 #[test]
 fn the_catalogue_of_the_documents_follows_the_table() {
     const BEGIN: &str =
         "<!-- The table of structures begins: generated, see tests/structures.rs -->\n";
     const END: &str = "<!-- The table of structures ends -->";
-    let path = sources().join("../../../docs/structures.md");
-    let text = fs::read_to_string(&path).unwrap();
-    let (before, rest) = text.split_once(BEGIN).expect("the marker that begins the table");
-    let (found, after) = rest.split_once(END).expect("the marker that ends the table");
-    let wanted = catalogue();
-    if std::env::var_os("SILVICS_BLESS").is_some() {
-        fs::write(&path, format!("{before}{BEGIN}{wanted}{END}{after}")).unwrap();
-        return;
+    follows(&documents().join("structures.md"), BEGIN, END, &catalogue());
+}
+
+/// The names of the structures in the marker that begins the facts of a page.
+fn named_by(page: &str) -> Vec<&str> {
+    let marker = page.split("<!-- Facts of ").nth(1).and_then(|rest| rest.split(" (").next());
+    marker.into_iter().flat_map(|names| names.split(", ")).collect()
+}
+
+/// Each structure has a page in docs/structures, with the facts of the table.
+#[test]
+fn the_page_of_each_structure_follows_the_table() {
+    let mut lost: BTreeSet<&str> = STRUCTURES.iter().map(|row| row.name).collect();
+    for entry in fs::read_dir(documents().join("structures")).unwrap() {
+        let path = entry.unwrap().path();
+        let text = fs::read_to_string(&path).unwrap();
+        let names = named_by(&text);
+        if names.is_empty() {
+            continue;
+        }
+        let named = |name: &&str| STRUCTURES.iter().find(|row| row.name == *name);
+        let rows: Vec<_> = names.iter().filter_map(named).collect();
+        assert_eq!(rows.len(), names.len(), "{}: one of {names:?} is no structure", path.display());
+        let marker = names.join(", ");
+        let begin = format!("<!-- Facts of {marker} (tests/structures.rs) -->\n");
+        follows(&path, &begin, "<!-- End of facts -->", &facts(&rows));
+        lost.retain(|name| !names.contains(name));
     }
-    assert!(
-        found == wanted,
-        "docs/structures.md is not what the table says: run this test with SILVICS_BLESS=1 in the \
-         environment"
-    );
+    assert!(lost.is_empty(), "structures without a page in docs/structures: {lost:?}");
+}
+
+#[test]
+fn a_marker_of_a_page_names_its_structures() {
+    assert_eq!(named_by("A.\n<!-- Facts of a, b-2 (tests/structures.rs) -->\n"), ["a", "b-2"]);
+    assert_eq!(named_by("A page of no structure.\n"), [""; 0]);
 }
