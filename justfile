@@ -33,6 +33,10 @@ light:
 package:
     .ci/step package
 
+# Build the book in target/book/html, and check all of its links.
+book:
+    .ci/step book
+
 # Run all tests of the default features.
 test:
     .ci/step tests
