@@ -1,0 +1,159 @@
+//! Finds stale pages. A page is stale if
+//!
+//! * a region differs from what its table comes to, has no table, or a table has no region or no
+//!   data;
+//! * its figures are those of a trial, of another command than the manifest has, or of several
+//!   commits or machines;
+//! * a table of figures stands outside of regions, and is not declared exact;
+//! * the measured commit is no ancestor of this one, or a release was made after it.
+//!
+//! Changes of code alone make nothing stale: every commit would. They are counted and printed.
+
+use crate::data::{self, Data};
+use crate::fault::{Fault, read};
+use crate::host::git;
+use crate::manifest::{FOLDER, Manifest};
+use crate::measure::command;
+use crate::page::{Text, data_of};
+use crate::table::{render, short};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// The code on which the figures depend most.
+const HOT: [&str; 4] =
+    ["crates/sync/src", "crates/layout/src", "crates/pool/src", "crates/silvics/src"];
+
+/// All findings.
+pub(crate) fn findings(manifest: &Manifest) -> Result<Vec<String>, Fault> {
+    let mut findings = Vec::new();
+    for path in pages(manifest)? {
+        if path.exists() {
+            page(manifest, &path, &mut findings)?;
+        } else {
+            findings.push(format!("{}: a manifest names it, and it is not there", path.display()));
+        }
+    }
+    runs(manifest, &mut findings)?;
+    Ok(findings)
+}
+
+/// README, all pages of docs/results, and all pages that a manifest names.
+fn pages(manifest: &Manifest) -> Result<BTreeSet<PathBuf>, Fault> {
+    let listed = std::fs::read_dir(FOLDER).map_err(|error| Fault(format!("{FOLDER}: {error}")))?;
+    let mut pages: BTreeSet<PathBuf> = listed.flatten().map(|entry| entry.path()).collect();
+    pages.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
+    pages.extend(manifest.tables().map(|(page, _)| page.to_owned()));
+    pages.extend(Path::new("README.md").exists().then(|| "README.md".into()));
+    Ok(pages)
+}
+
+fn page(manifest: &Manifest, path: &Path, findings: &mut Vec<String>) -> Result<(), Fault> {
+    let text = Text::new(&read(path)?);
+    let name = path.display();
+    let regions = match text.regions() {
+        Ok(regions) => regions,
+        Err(fault) => {
+            findings.push(format!("{name}: {fault}"));
+            return Ok(());
+        }
+    };
+    for line in text.unmeasured()? {
+        findings.push(format!(
+            "{name}: line {line}: a table of figures outside of regions: measure it by a manifest, \
+             or declare it `<!-- exact -->`"
+        ));
+    }
+    let own: Vec<_> = manifest.tables().filter(|(page, _)| *page == path).collect();
+    for region in &regions {
+        if own.iter().all(|(_, table)| table.id != region.id) {
+            findings.push(format!("{name}: no manifest has a table `{}` here", region.id));
+        }
+    }
+    for (_, table) in own {
+        let id = &table.id;
+        let Some(region) = regions.iter().find(|region| region.id == *id) else {
+            findings.push(format!("{name}: it has no region for the table `{id}`"));
+            continue;
+        };
+        match data_of(table)? {
+            Err(missing) => findings.push(format!(
+                "{name}: table `{id}`: {} not measured: {}",
+                if missing.len() == 1 { "a run is" } else { "runs are" },
+                missing.join(", ")
+            )),
+            Ok(runs) => match render(table, &runs) {
+                Err(fault) => findings.push(format!("{name}: {fault}")),
+                Ok(rendered) if text.inside(region) != rendered => {
+                    findings.push(format!("{name}: table `{id}` differs from its data"));
+                }
+                Ok(_) => {}
+            },
+        }
+    }
+    Ok(())
+}
+
+/// The stamps of all runs.
+fn runs(manifest: &Manifest, findings: &mut Vec<String>) -> Result<(), Fault> {
+    let mut commits: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    let mut machines: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for run in manifest.runs() {
+        let Some(Data { stamp, .. }) = Data::read(Path::new(data::FOLDER), &run.id)? else {
+            continue;
+        };
+        if stamp.trial {
+            findings.push(format!("run `{}`: its figures are those of a trial", run.id));
+        } else if stamp.command != command(run, false) {
+            findings.push(format!("run `{}`: the manifest has another command now", run.id));
+        }
+        commits.entry(stamp.commit).or_default().push(&run.id);
+        machines.entry(stamp.machine).or_default().push(&run.id);
+    }
+    for (what, places) in [("commits", &commits), ("machines", &machines)] {
+        if places.len() > 1 {
+            let list: Vec<String> = places
+                .iter()
+                .map(|(place, runs)| {
+                    let place = if what == "commits" { short(place) } else { place };
+                    format!("{place} ({})", runs.join(", "))
+                })
+                .collect();
+            findings.push(format!("the figures are of {} {what}: {}", list.len(), list.join("; ")));
+        }
+    }
+    for commit in commits.keys() {
+        findings.extend(age(commit));
+    }
+    Ok(())
+}
+
+/// Whether a commit is too old for its figures.
+fn age(commit: &str) -> Option<String> {
+    let name = short(commit);
+    if git(&["rev-parse", "--is-shallow-repository"]).is_none_or(|shallow| shallow == "true") {
+        println!("skipped: this clone has no history by which to judge the age of {name}");
+        return None;
+    }
+    if git(&["merge-base", "--is-ancestor", commit, "HEAD"]).is_none() {
+        return Some(format!("the figures are of {name}, which is no ancestor of this commit"));
+    }
+    let then = releases(&git(&["show", &format!("{commit}:CHANGELOG.md")]).unwrap_or_default());
+    let now = releases(&std::fs::read_to_string("CHANGELOG.md").unwrap_or_default());
+    if let Some(release) = now.iter().find(|release| !then.contains(*release)) {
+        return Some(format!("the figures are of {name}, before the release `{release}`"));
+    }
+    let range = format!("{commit}..HEAD");
+    let mut arguments = vec!["rev-list", "--count", &range, "--"];
+    arguments.extend(HOT);
+    match git(&arguments).as_deref() {
+        None | Some("0") => {}
+        Some(count) => println!("{count} commits changed the library since the figures of {name}"),
+    }
+    None
+}
+
+/// The headings of a change log that name a release.
+fn releases(text: &str) -> Vec<String> {
+    let headings = text.lines().filter_map(|line| line.strip_prefix("## "));
+    headings.filter(|heading| !heading.contains("Unreleased")).map(str::to_owned).collect()
+}

@@ -1,0 +1,199 @@
+//! Regions of pages: the text between the two marks of a table.
+
+use crate::data::{self, Data};
+use crate::fault::{Fault, fault, read, write};
+use crate::manifest::{Manifest, Table};
+use crate::select::Runs;
+use crate::table::{has_figures, render};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+const BEGIN: &str = "<!-- measured: ";
+const WRITTEN: &str = " begins, written by `just results` -->";
+const END: &str = " ends -->";
+
+/// The text of a page, whose regions can be replaced.
+pub(crate) struct Text {
+    lines: Vec<String>,
+}
+
+/// A region: the lines between its marks.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Region {
+    pub(crate) id: String,
+    pub(crate) inner: Range<usize>,
+}
+
+impl Text {
+    pub(crate) fn new(text: &str) -> Self {
+        Self { lines: text.lines().map(str::to_owned).collect() }
+    }
+
+    /// The regions, in order. Their marks must be in pairs.
+    pub(crate) fn regions(&self) -> Result<Vec<Region>, Fault> {
+        let mut regions: Vec<Region> = Vec::new();
+        let mut open: Option<(usize, &str)> = None;
+        for (at, line) in self.lines.iter().enumerate() {
+            let Some(mark) = line.strip_prefix(BEGIN) else { continue };
+            open = match (open, mark.strip_suffix(WRITTEN), mark.strip_suffix(END)) {
+                (None, Some(id), _) if regions.iter().all(|region| region.id != id) => {
+                    Some((at, id))
+                }
+                (Some((start, begun)), _, Some(id)) if begun == id => {
+                    regions.push(Region { id: id.into(), inner: start + 1..at });
+                    None
+                }
+                _ => return fault(format!("line {}: this mark has no partner: {line}", at + 1)),
+            };
+        }
+        match open {
+            Some((at, id)) => fault(format!("line {}: the region `{id}` has no end", at + 1)),
+            None => Ok(regions),
+        }
+    }
+
+    /// The text of a region, as `render` makes it. Empty lines around it do not count.
+    pub(crate) fn inside(&self, region: &Region) -> String {
+        format!("{}\n", self.lines[region.inner.clone()].join("\n").trim())
+    }
+
+    /// The page with another text in some regions.
+    pub(crate) fn with(&self, texts: &BTreeMap<String, String>) -> Result<String, Fault> {
+        let mut page = String::new();
+        let mut done = 0;
+        for region in self.regions()? {
+            let Some(text) = texts.get(&region.id) else { continue };
+            page += &joined(&self.lines[done..region.inner.start]);
+            page.extend(["\n", text, "\n"]);
+            done = region.inner.end;
+        }
+        Ok(page + &joined(&self.lines[done..]))
+    }
+
+    /// The lines, counted from one, at which tables of figures begin outside of all regions. A
+    /// table behind `<!-- exact -->` has figures that do not depend on the machine.
+    pub(crate) fn unmeasured(&self) -> Result<Vec<usize>, Fault> {
+        let regions = self.regions()?;
+        let lines: Vec<&str> = self.lines.iter().map(|line| &**line).collect();
+        let outside = |table: &Range<usize>| {
+            !regions.iter().any(|region| region.inner.contains(&table.start))
+        };
+        let exact = |table: &Range<usize>| {
+            let before = lines[..table.start].iter().rev().find(|line| !line.trim().is_empty());
+            before.is_some_and(|line| line.trim_start().starts_with("<!-- exact"))
+        };
+        let found = tables_of(&lines).into_iter();
+        let found = found.filter(|table| outside(table) && !exact(table));
+        Ok(found
+            .filter(|table| has_figures(&lines[table.clone()]))
+            .map(|at| at.start + 1)
+            .collect())
+    }
+}
+
+fn joined(lines: &[String]) -> String {
+    lines.iter().flat_map(|line| [line, "\n"]).collect()
+}
+
+/// The Markdown tables of a text: a head, a rule and rows. Code is left out.
+pub(crate) fn tables_of(lines: &[&str]) -> Vec<Range<usize>> {
+    let mut tables: Vec<Range<usize>> = Vec::new();
+    let mut is_code = false;
+    for (at, line) in lines.iter().enumerate() {
+        is_code ^= line.trim_start().starts_with("```");
+        if is_code || !line.starts_with('|') {
+            continue;
+        }
+        match tables.last_mut() {
+            Some(table) if table.end == at => table.end += 1,
+            _ => tables.push(at..at + 1),
+        }
+    }
+    tables.retain(|table| lines.get(table.start + 1).is_some_and(|line| line.starts_with("|---")));
+    tables
+}
+
+/// The data of a table's runs, or the runs that have none.
+pub(crate) fn data_of(table: &Table) -> Result<Result<Runs, Vec<String>>, Fault> {
+    let (mut runs, mut missing) = (Runs::new(), Vec::new());
+    for id in table.runs() {
+        match Data::read(Path::new(data::FOLDER), &id)? {
+            Some(data) => drop(runs.insert(id, data)),
+            None => missing.push(id),
+        }
+    }
+    Ok(if missing.is_empty() { Ok(runs) } else { Err(missing) })
+}
+
+/// Writes all tables whose runs have data into their pages.
+pub(crate) fn write_all(manifest: &Manifest) -> Result<(), Fault> {
+    let mut pages: BTreeMap<PathBuf, BTreeMap<String, String>> = BTreeMap::new();
+    for (page, table) in manifest.tables() {
+        if let Ok(runs) = data_of(table)? {
+            pages.entry(page.into()).or_default().insert(table.id.clone(), render(table, &runs)?);
+        }
+    }
+    for (path, texts) in pages {
+        let at = |fault| Fault(format!("{}: {fault}", path.display()));
+        let old = read(&path)?;
+        let page = Text::new(&old);
+        let regions = page.regions().map_err(at)?;
+        if let Some(id) = texts.keys().find(|id| regions.iter().all(|region| region.id != **id)) {
+            return fault(format!(
+                "{}: it has no region for the table `{id}`: add a line `{BEGIN}{id}{WRITTEN}` and a \
+                 line `{BEGIN}{id}{END}`",
+                path.display()
+            ));
+        }
+        let new = page.with(&texts)?;
+        if new != old {
+            write(&path, &new)?;
+            println!("{}: {} tables", path.display(), texts.len());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(inner: &str) -> String {
+        format!("# A page\n\n{BEGIN}one{WRITTEN}\n{inner}\n{BEGIN}one{END}\nlast\n")
+    }
+
+    #[test]
+    fn a_region_is_replaced_and_found_again() {
+        let old = page("| a | b |\n|---|---|\n| x | 1 |");
+        let texts = BTreeMap::from([("one".to_owned(), "new\n".to_owned())]);
+        let new = Text::new(&old).with(&texts).unwrap();
+        assert_eq!(new, page("\nnew\n"));
+        let text = Text::new(&new);
+        assert_eq!(text.inside(&text.regions().unwrap()[0]), "new\n");
+        assert_eq!(text.with(&texts).unwrap(), new);
+    }
+
+    #[test]
+    fn marks_without_partners_are_named() {
+        let message = |text: &str| Text::new(text).regions().unwrap_err().0;
+        assert!(message(&format!("{BEGIN}a{WRITTEN}\n")).contains("`a` has no end"));
+        assert!(message(&format!("{BEGIN}a{END}\n")).contains("line 1: this mark has no partner"));
+        let crossed =
+            format!("{BEGIN}a{WRITTEN}\n{BEGIN}b{WRITTEN}\n{BEGIN}a{END}\n{BEGIN}b{END}\n");
+        assert!(message(&crossed).contains("line 2"));
+        let twice = format!("{0}{0}", page("x"));
+        assert!(message(&twice).contains("no partner"));
+    }
+
+    #[test]
+    fn figures_outside_of_regions_are_found_unless_they_are_exact() {
+        let table = "| a | b |\n|---|---|\n| x | 1.5 |\n";
+        let found = |text: &str| Text::new(text).unmeasured().unwrap();
+        assert_eq!(found(&format!("text\n\n{table}")), [3]);
+        assert!(found(&format!("text\n\n<!-- exact -->\n\n{table}")).is_empty());
+        assert!(found(&page(table)).is_empty());
+        assert!(found(&format!("```text\n{table}```\n")).is_empty());
+        assert!(found("| a | b |\n|---|---|\n| x | words |\n").is_empty());
+    }
+}

@@ -1,0 +1,250 @@
+//! Figures of cells: what a selection of records comes to.
+
+use crate::data::{Data, Record};
+use crate::fault::{Fault, fault};
+use crate::manifest::{Selection, Show};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The data of all runs of a table, by id.
+pub(crate) type Runs = BTreeMap<String, Data>;
+
+/// A median with its interval, or the range of several medians.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Figure {
+    pub(crate) low: f64,
+    pub(crate) median: f64,
+    pub(crate) high: f64,
+    /// Whether several records were selected: then `low` and `high` are their medians' range.
+    pub(crate) many: bool,
+}
+
+/// The records that a selection names, in order. A record of another part than `results` is not
+/// excluded by a field that it lacks: a load has no mix.
+pub(crate) fn records(runs: &Runs, selection: &Selection) -> Result<Vec<Record>, Fault> {
+    let mut found = Vec::new();
+    for run in selection.runs() {
+        let data = runs.get(&run).ok_or_else(|| Fault(format!("run `{run}` has no data")))?;
+        found.extend(data.records().filter(|record| selects(selection, record)));
+    }
+    Ok(found)
+}
+
+fn selects(selection: &Selection, record: &Record) -> bool {
+    let is_result = record.get("part").is_none_or(|part| part == "results");
+    let named = selection.0.get("part");
+    named.map_or(is_result, |parts| parts.has(&word(&record["part"])))
+        && selection.0.iter().all(|(field, values)| match record.get(field) {
+            _ if field == "run" || field == "part" => true,
+            Some(value) => values.has(&word(value)),
+            None => !is_result,
+        })
+}
+
+/// A value as text.
+pub(crate) fn word(value: &Value) -> String {
+    match value {
+        Value::String(word) => word.clone(),
+        value => value.to_string(),
+    }
+}
+
+/// The figure of a field. `None` if no record is selected, or none has the field.
+pub(crate) fn figure(
+    runs: &Runs,
+    selection: &Selection,
+    field: &str,
+    of: Option<&Selection>,
+) -> Result<Option<Figure>, Fault> {
+    let mut figures = Vec::new();
+    for record in records(runs, selection)? {
+        let Some(own) = of_record(&record, field) else { continue };
+        figures.push(match of {
+            None => own,
+            Some(of) => match divided(runs, selection, &record, own, field, of)? {
+                Some(ratio) => ratio,
+                None => continue,
+            },
+        });
+    }
+    Ok(match figures[..] {
+        [] => None,
+        [only] => Some(only),
+        [first, ..] => {
+            let least = figures.iter().map(|figure| figure.median).fold(f64::MAX, f64::min);
+            let most = figures.iter().map(|figure| figure.median).fold(f64::MIN, f64::max);
+            Some(Figure { low: least, median: first.median, high: most, many: true })
+        }
+    })
+}
+
+fn of_record(record: &Record, field: &str) -> Option<Figure> {
+    let number = |name: String| record.get(&name).and_then(Value::as_f64);
+    let median = number(format!("{field}.median")).or_else(|| number(field.into()))?;
+    let end = |name| number(format!("{field}.{name}")).unwrap_or(median);
+    Some(Figure { low: end("low"), median, high: end("high"), many: false })
+}
+
+/// The ratio to the record of another selection, which has what this one lacks from the record
+/// itself: the mix and the threads.
+fn divided(
+    runs: &Runs,
+    selection: &Selection,
+    record: &Record,
+    own: Figure,
+    field: &str,
+    of: &Selection,
+) -> Result<Option<Figure>, Fault> {
+    let others = records(runs, &selection.with(of))?;
+    let same = |other: &&Record| {
+        ["mix", "threads", "keys", "scan_length", "batch"]
+            .iter()
+            .all(|name| of.0.contains_key(*name) || record.get(*name) == other.get(*name))
+    };
+    let mut bases = others.iter().filter(same);
+    let (Some(base), None) = (bases.next(), bases.next()) else {
+        return if others.is_empty() { Ok(None) } else { fault("`of` selects several records") };
+    };
+    let samples = |record: &Record| -> Option<Vec<f64>> {
+        record.get("samples")?.as_array()?.iter().map(Value::as_f64).collect()
+    };
+    if field == "mops"
+        && let (Some(own), Some(base)) = (samples(record), samples(base))
+        && own.len() == base.len()
+    {
+        let mut ratios: Vec<f64> = own.iter().zip(&base).map(|(own, base)| own / base).collect();
+        ratios.sort_by(f64::total_cmp);
+        let middle = f64::midpoint(ratios[(ratios.len() - 1) / 2], ratios[ratios.len() / 2]);
+        let (low, high) = (ratios[0], ratios[ratios.len() - 1]);
+        return Ok(Some(Figure { low, median: middle, high, many: false }));
+    }
+    let Some(base) = of_record(base, field) else { return Ok(None) };
+    let median = own.median / base.median;
+    Ok(Some(Figure { low: median, median, high: median, many: false }))
+}
+
+impl Figure {
+    #[must_use]
+    pub(crate) fn scaled(self, factor: f64) -> Self {
+        let Self { low, median, high, many } = self;
+        Self { low: low * factor, median: median * factor, high: high * factor, many }
+    }
+
+    /// The text of a cell.
+    pub(crate) fn text(self, show: Show) -> String {
+        let percent = |share: f64| format!("{:.0} %", share * 100.0);
+        match show {
+            Show::Percent if self.many => {
+                format!("{} to {}", percent(self.low), percent(self.high))
+            }
+            Show::Percent => percent(self.median),
+            Show::Interval if self.many => String::new(),
+            Show::Interval => format!("{} – {}", digits(self.low), digits(self.high)),
+            Show::Both if !self.many => {
+                format!("{} ({} – {})", digits(self.median), digits(self.low), digits(self.high))
+            }
+            _ if self.many && digits(self.low) != digits(self.high) => {
+                format!("{} to {}", digits(self.low), digits(self.high))
+            }
+            _ => digits(self.median),
+        }
+    }
+
+    /// The bar, and whether a median misses it.
+    pub(crate) fn beside(self, bar: &str) -> Result<String, Fault> {
+        let bad = || Fault(format!("the bar `{bar}` is neither `≥ NUMBER` nor `≤ NUMBER`"));
+        let (least, number) = match bar.strip_prefix("≥ ") {
+            Some(number) => (true, number),
+            None => (false, bar.strip_prefix("≤ ").ok_or_else(bad)?),
+        };
+        let number: f64 = number.parse().map_err(|_| bad())?;
+        let (low, high) =
+            if self.many { (self.low, self.high) } else { (self.median, self.median) };
+        let reached = if least { low >= number } else { high <= number };
+        Ok(format!("{bar}{}", if reached { "" } else { ", missed" }))
+    }
+}
+
+/// Three digits, or all before the point.
+pub(crate) fn digits(number: f64) -> String {
+    let size = number.abs();
+    let places = match size {
+        _ if number == 0.0 || size >= 100.0 => 0,
+        _ if size >= 10.0 => 1,
+        _ if size >= 0.1 => 2,
+        _ => 4,
+    };
+    let text = format!("{number:.places$}");
+    match text.strip_prefix('-') {
+        Some(positive) => format!("−{positive}"),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::tests::stamp;
+    use crate::manifest::Format;
+
+    fn runs() -> Runs {
+        let output = r#"{"results": [
+            {"index": "peer", "mix": "100/0/0", "threads": 2, "mops": {"median": 1.0, "low": 0.9, "high": 1.1},
+             "samples": [1.0, 0.9, 1.1], "bytes": 40},
+            {"index": "map", "mix": "100/0/0", "threads": 2, "mops": {"median": 2.0, "low": 1.5, "high": 2.5},
+             "samples": [2.5, 1.8, 1.1], "bytes": 30},
+            {"index": "map", "mix": "0/50/50", "threads": 2, "mops": {"median": 3.0, "low": 2, "high": 4}}],
+            "loads": [{"index": "map", "mops": {"median": 7.5}}]}"#;
+        let data = Data::of(stamp("c"), Format::Json, output).unwrap();
+        Runs::from([("r".into(), data)])
+    }
+
+    fn select(text: &str) -> Selection {
+        toml::from_str(&format!("run = 'r'\n{text}")).unwrap()
+    }
+
+    fn shown(text: &str, field: &str, of: Option<&str>, show: Show) -> String {
+        let of: Option<Selection> = of.map(|of| toml::from_str(of).unwrap());
+        let figure = figure(&runs(), &select(text), field, of.as_ref()).unwrap();
+        figure.map_or("none".into(), |figure| figure.text(show))
+    }
+
+    #[test]
+    fn cells_show_medians_intervals_ranges_and_ratios() {
+        let one = "index = 'map'\nmix = '100/0/0'\nthreads = 2";
+        assert_eq!(shown(one, "mops", None, Show::Median), "2.00");
+        assert_eq!(shown(one, "mops", None, Show::Interval), "1.50 – 2.50");
+        assert_eq!(shown(one, "mops", None, Show::Both), "2.00 (1.50 – 2.50)");
+        assert_eq!(shown("index = 'map'", "mops", None, Show::Median), "2.00 to 3.00");
+        let many = "mix = ['100/0/0', '0/50/50']";
+        assert_eq!(shown(many, "mops", None, Show::Median), "1.00 to 3.00");
+        // Rounds are divided before the median is taken: the medians alone would have 2.00, too,
+        // but an interval of their own.
+        assert_eq!(shown(one, "mops", Some("index = 'peer'"), Show::Both), "2.00 (1.00 – 2.50)");
+        assert_eq!(shown(one, "bytes", Some("index = 'peer'"), Show::Median), "0.75");
+        assert_eq!(shown("index = 'other'", "mops", None, Show::Median), "none");
+        assert_eq!(
+            shown("index = 'map'\nmix = '1'\npart = 'loads'", "mops", None, Show::Median),
+            "7.50"
+        );
+    }
+
+    #[test]
+    fn bars_are_missed_by_the_worst_of_several() {
+        let figure = Figure { low: 1.2, median: 1.5, high: 1.6, many: true };
+        assert_eq!(figure.beside("≥ 1.4").unwrap(), "≥ 1.4, missed");
+        assert_eq!(Figure { many: false, ..figure }.beside("≥ 1.4").unwrap(), "≥ 1.4");
+        assert_eq!(figure.beside("≤ 1.5").unwrap(), "≤ 1.5, missed");
+        assert_eq!(figure.beside("≤ 1.6").unwrap(), "≤ 1.6");
+        assert!(figure.beside("1.6").is_err() && figure.beside("≥ x").is_err());
+    }
+
+    #[test]
+    fn numbers_have_three_digits() {
+        let expected =
+            [(0.0, "0"), (0.0866, "0.0866"), (0.745, "0.74"), (1.7, "1.70"), (28.04, "28.0")];
+        for (number, text) in expected.into_iter().chain([(1234.5, "1234"), (-0.5, "−0.50")]) {
+            assert_eq!(digits(number), text);
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! The program in a repository of its own, with commands that take no time. Each kind of stale page
+//! is planted, and must be found.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// A repository with a page, two runs, a library and a change log.
+struct Repository(TempDir);
+
+const MANIFEST: &str = r#"
+page = "docs/results/page.md"
+
+[[run]]
+id = "rates"
+command = '''echo '{"results": [{"index": "map", "mops": {"median": 2.0}}, {"index": "peer", "mops": {"median": 1.0}}]}' '''
+minutes = 3
+format = "json"
+
+[[run]]
+id = "calls"
+command = '''printf '| call | ns |\n|---|---|\n| get | 5.5 |\n' '''
+minutes = 1
+format = "text"
+
+[[table]]
+id = "rates"
+where = { run = "rates" }
+head = "index"
+rows_by = "index"
+column = [{ head = "Mops/s", field = "mops" }]
+
+[[table]]
+id = "calls"
+where = { run = "calls" }
+take = []
+
+[[table]]
+id = "first"
+page = "README.md"
+where = { run = "rates" }
+commands = false
+row = [{ label = "the map", where = { index = "map" }, bars = ["≥ 1.5"] }]
+column = [
+  { head = "to the peer", field = "mops", of = { index = "peer" } },
+  { head = "bar", show = "bar" },
+]
+"#;
+
+fn region(id: &str) -> String {
+    format!(
+        "<!-- measured: {id} begins, written by `just results` -->\nold\n\
+         <!-- measured: {id} ends -->\n"
+    )
+}
+
+impl Repository {
+    fn new() -> Self {
+        let new = Self(tempfile::tempdir().unwrap());
+        fs::create_dir_all(new.path("docs/results")).unwrap();
+        fs::create_dir_all(new.path("crates/pool/src")).unwrap();
+        fs::write(new.path("crates/pool/src/lib.rs"), "// a pool\n").unwrap();
+        fs::write(new.path("CHANGELOG.md"), "# Changelog\n\n## Unreleased\n").unwrap();
+        fs::write(new.path(".gitignore"), "/target\n").unwrap();
+        fs::write(new.path("docs/results/page.toml"), MANIFEST).unwrap();
+        let page = format!("# A page\n\n{}\ntext\n\n{}", region("rates"), region("calls"));
+        fs::write(new.path("docs/results/page.md"), page).unwrap();
+        fs::write(new.path("README.md"), format!("# Silvics\n\n{}", region("first"))).unwrap();
+        new.git(&["init", "--quiet"]);
+        new.commit();
+        new
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn git(&self, arguments: &[&str]) {
+        let names = ["-c", "user.name=a", "-c", "user.email=a@b"];
+        let mut git = Command::new("git");
+        let git = git.current_dir(&self.0).args(names).args(arguments);
+        assert!(git.status().unwrap().success());
+    }
+
+    fn commit(&self) {
+        self.git(&["add", "--all"]);
+        self.git(&["commit", "--quiet", "--allow-empty", "-m", "a commit"]);
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_silvics-results"));
+        command.current_dir(&self.0).args(arguments);
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> (i32, String) {
+        let Output { status, stdout, stderr } = self.command(arguments).output().unwrap();
+        let text = String::from_utf8_lossy(&stdout) + String::from_utf8_lossy(&stderr);
+        (status.code().unwrap_or(-1), text.into_owned())
+    }
+
+    /// Runs, and expects success.
+    fn must(&self, arguments: &[&str]) -> String {
+        let (code, text) = self.run(arguments);
+        assert_eq!(code, 0, "{text}");
+        text
+    }
+
+    /// Checks, and expects a finding with this text.
+    fn finds(&self, expected: &str) {
+        let (code, text) = self.run(&["--check"]);
+        assert_eq!(code, 1, "{text}");
+        assert!(text.contains(expected), "{text}");
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    fn replace(&self, name: &str, old: &str, new: &str) {
+        let text = self.read(name);
+        assert!(text.contains(old), "{text}");
+        fs::write(self.path(name), text.replace(old, new)).unwrap();
+    }
+}
+
+#[test]
+fn tables_are_measured_written_and_checked() {
+    let repository = Repository::new();
+    let (code, text) = repository.run(&["--check"]);
+    assert_eq!(code, 1);
+    assert!(text.contains("table `rates`: a run is not measured: rates"), "{text}");
+
+    repository.must(&["--only", "calls"]);
+    assert!(repository.must(&["--list"]).contains("3 minutes to measure, 1 done"));
+    let text = repository.must(&[]);
+    assert!(text.contains("1 of 1: rates") && !text.contains(": calls:"), "{text}");
+    let page = repository.read("docs/results/page.md");
+    assert!(page.contains("| `map` | 2.00 |\n| `peer` | 1.00 |"), "{page}");
+    assert!(page.contains("| call | ns |\n|---|---|\n| get | 5.5 |"), "{page}");
+    assert!(repository.read("README.md").contains("| the map | 2.00 | ≥ 1.5 |"));
+    repository.must(&["--check"]);
+
+    // Commits of code and of pages make nothing stale. They are counted.
+    fs::write(repository.path("crates/pool/src/lib.rs"), "// a better pool\n").unwrap();
+    repository.commit();
+    let text = repository.must(&["--check"]);
+    assert!(text.contains("1 commits changed the library"), "{text}");
+    // All runs are measured again at the new commit.
+    assert!(repository.must(&["--list"]).contains("4 minutes to measure, 0 done"));
+}
+
+#[test]
+fn stale_pages_are_found() {
+    let repository = Repository::new();
+    repository.must(&[]);
+    repository.commit();
+    repository.must(&["--check"]);
+    let planted = |name: &str, old: &str, new: &str, expected: &str| {
+        repository.replace(name, old, new);
+        repository.finds(expected);
+        repository.replace(name, new, old);
+        repository.must(&["--check"]);
+    };
+    let page = "docs/results/page.md";
+    planted(page, "| `map` | 2.00 |", "| `map` | 2.50 |", "page.md: table `rates` differs");
+    planted(
+        "README.md",
+        "| 2.00 | ≥ 1.5 |",
+        "| 2.00 | ≥ 1.0 |",
+        "README.md: table `first` differs",
+    );
+    let table = "text\n\n| a | b |\n|---|---|\n| x | 7.5 |";
+    planted(page, "\ntext", &format!("\n{table}"), "a table of figures outside of regions");
+    planted(page, "measured: calls ends", "measured: cals ends", "has no partner");
+    let other = "docs/results/data/calls.json";
+    planted(
+        other,
+        "\"trial\":false",
+        "\"trial\":true",
+        "run `calls`: its figures are those of a trial",
+    );
+    planted(
+        "docs/results/page.toml",
+        "| 5.5 |",
+        "| 5 |",
+        "run `calls`: the manifest has another command",
+    );
+}
+
+#[test]
+fn a_release_or_another_commit_or_machine_makes_figures_stale() {
+    let repository = Repository::new();
+    repository.must(&[]);
+    repository.commit();
+    repository.replace("CHANGELOG.md", "## Unreleased\n", "## Unreleased\n\n## 0.2.0\n");
+    repository.finds("before the release `0.2.0`");
+    repository.replace("CHANGELOG.md", "\n## 0.2.0\n", "");
+    repository.must(&["--only", "calls"]);
+    let (_, text) = repository.run(&["--check"]);
+    assert!(text.contains("the figures are of 2 commits"), "{text}");
+    repository.must(&[]);
+    repository.must(&["--check"]);
+    repository.git(&["commit", "--quiet", "--amend", "--allow-empty", "-m", "another history"]);
+    let (_, text) = repository.run(&["--check"]);
+    assert!(text.contains("no ancestor of this commit"), "{text}");
+    repository.must(&[]);
+    let data = repository.read("docs/results/data/calls.json");
+    let machine = data.split("\"machine\":\"").nth(1).unwrap().split('"').next().unwrap();
+    repository.replace("docs/results/data/calls.json", machine, "another machine");
+    let (_, text) = repository.run(&["--check"]);
+    assert!(text.contains("the figures are of 2 machines"), "{text}");
+}
+
+#[test]
+fn changes_and_bad_input_are_refused_with_a_sentence() {
+    let repository = Repository::new();
+    fs::write(repository.path("crates/pool/src/lib.rs"), "// not committed\n").unwrap();
+    let refused = |arguments: &[&str], expected: &str| {
+        let (code, text) = repository.run(arguments);
+        assert_eq!(code, 2, "{text}");
+        assert!(text.contains(expected), "{text}");
+    };
+    refused(&[], "(`M crates/pool/src/lib.rs`): commit them, or add --trial");
+    refused(&["--only", "typo"], "there is no run `typo`");
+    refused(&["--shard", "3/2"], "with I from 1 to N");
+    refused(&["collect", "nowhere"], "nowhere: there is no such folder");
+    repository.must(&["--trial"]);
+    assert!(repository.read("README.md").contains(", as a trial"));
+    let (code, text) = repository.run(&["--check"]);
+    assert!(code == 1 && text.contains("run `rates`: its figures are those of a trial"), "{text}");
+    repository.replace("docs/results/page.toml", "minutes = 3", "minute = 3");
+    refused(&["--list"], "docs/results/page.toml: ");
+    repository.replace("docs/results/page.toml", "minute = 3", "minutes = 3");
+    repository.replace("docs/results/page.toml", "'''printf", "'''false printf");
+    refused(&["--trial"], "`false printf");
+}
+
+/// Two workers measure a half each. One of them is killed in its second run, and begins again.
+#[test]
+fn shards_are_collected_and_a_killed_one_goes_on() {
+    let repository = Repository::new();
+    let runs = (0..6).map(|at| {
+        format!(
+            "[[run]]\nid = \"run-{at}\"\nminutes = 1\nformat = \"text\"\ncommand = \"echo {at} >> \
+             target/begun && if [ -e target/slow ] && [ {at} = 2 ]; then sleep 60; fi; echo {at}\"\n"
+        )
+    });
+    let tables = "[[table]]\nid = \"all\"\nverbatim = true\ncommands = false\nwhere = { run = \
+                  [\"run-0\", \"run-1\", \"run-2\", \"run-3\", \"run-4\", \"run-5\"] }\n";
+    let manifest = format!("page = \"docs/results/page.md\"\n{}{tables}", runs.collect::<String>());
+    fs::write(repository.path("docs/results/page.toml"), manifest).unwrap();
+    fs::write(repository.path("docs/results/page.md"), region("all")).unwrap();
+    fs::write(repository.path("README.md"), "# Silvics\n").unwrap();
+    repository.commit();
+    fs::create_dir_all(repository.path("target")).unwrap();
+    fs::write(repository.path("target/slow"), "").unwrap();
+
+    let first = repository.command(&["--shard", "1/2"]).stdout(Stdio::null()).spawn();
+    let second = repository.command(&["--shard", "2/2"]).stdout(Stdio::null()).spawn();
+    let (mut first, mut second) = (first.unwrap(), second.unwrap());
+    wait_for(&repository.path("target/begun"), "2");
+    first.kill().unwrap(); // with SIGKILL, in run-2
+    first.wait().unwrap();
+    assert!(second.wait().unwrap().success());
+
+    let folders = ["collect", "target/results/1-of-2", "target/results/2-of-2"];
+    let (code, text) = repository.run(&folders);
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("missing: 2 of 6 runs: run-2, run-4"), "{text}");
+
+    fs::remove_file(repository.path("target/slow")).unwrap();
+    let text = repository.must(&["--shard", "1/2"]);
+    assert!(text.contains("1 of 2: run-2") && !text.contains("run-0"), "{text}");
+    let text = repository.must(&folders);
+    assert!(text.contains("all 6 runs are there"), "{text}");
+    let begun = repository.read("target/begun");
+    assert_eq!(begun.matches('0').count(), 1, "run-0 was measured once: {begun}");
+    assert_eq!(begun.matches('2').count(), 2, "run-2 was measured twice: {begun}");
+    assert!(repository.read("docs/results/page.md").contains("```text\n5\n```"));
+    repository.must(&["--check"]);
+}
+
+/// Waits until a file has a line.
+fn wait_for(path: &Path, line: &str) {
+    let start = Instant::now();
+    while !fs::read_to_string(path).unwrap_or_default().lines().any(|of| of == line) {
+        assert!(start.elapsed() < Duration::from_secs(60), "{} has no line {line}", path.display());
+        thread::sleep(Duration::from_millis(20));
+    }
+}
