@@ -413,22 +413,28 @@ fn row(pattern: &str, threads: usize) {
     let crews: Vec<_> = CONTENDERS.iter().map(|(_, crew)| crew(pattern, threads)).collect();
     let rounds: Vec<Vec<f64>> =
         (0..ROUNDS).map(|_| crews.iter().map(Crew::turn).collect()).collect();
-    print!("{pattern:<11} {threads:>7}");
+    print!("| `{pattern}` | {threads} |");
     for (at, of) in crews.into_iter().enumerate() {
         let time = median(rounds.iter().map(|round| round[at]));
         let ratio = median(rounds.iter().map(|round| round[at] / round[0]));
         let huge = of.huge_share().map_or(String::new(), |share| format!("{:.0}", 100.0 * share));
-        print!(" {time:>12.1} {huge:>5} {ratio:>6.2}");
+        print!(" {time:.1} | {huge} |");
+        if at > 0 {
+            print!(" {ratio:.2} |");
+        }
     }
     println!();
 }
 
 fn main() {
-    print!("pattern     threads");
-    for (name, _) in CONTENDERS {
-        print!(" {:>12} huge%  ratio", format!("{name} ns"));
+    print!("| pattern | threads |");
+    for (at, (name, _)) in CONTENDERS.iter().enumerate() {
+        print!(" {name}, ns | {name}, huge % |");
+        if at > 0 {
+            print!(" {name}, ratio |");
+        }
     }
-    println!();
+    println!("\n|{}", "---|".repeat(1 + 3 * CONTENDERS.len()));
     for threads in [1, 2] {
         for pattern in ["lifo", "remote", "random", "burst", "random/100"] {
             row(pattern, threads);

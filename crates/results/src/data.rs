@@ -170,7 +170,8 @@ fn rounded(value: &Value) -> Value {
 }
 
 /// The rows of the Markdown tables of a text. The name of a field is the head of its column, and
-/// that of the first column is `row`. `table` is the number of the table.
+/// that of the first column is `row`. `table` is the number of the table. Other lines become records
+/// if they end in two spaces and a number, which is the field `value`.
 fn of_tables(output: &str) -> Vec<Record> {
     let lines: Vec<&str> = output.lines().collect();
     let mut records = Vec::new();
@@ -187,6 +188,17 @@ fn of_tables(output: &str) -> Vec<Record> {
             }
             records.push(record);
         }
+    }
+    let figures = lines.iter().filter_map(|line| {
+        let (row, number) = line.trim().rsplit_once("  ")?;
+        Some((row.trim_end(), number.trim().parse::<f64>().ok()?))
+    });
+    for (row, number) in figures {
+        let mut record = Record::new();
+        record.insert("part".into(), "results".into());
+        record.insert("row".into(), row.into());
+        record.insert("value".into(), number.into());
+        records.push(record);
     }
     records
 }
@@ -264,13 +276,14 @@ pub(crate) mod tests {
 
     #[test]
     fn rows_of_tables_become_records() {
-        let output =
-            "machine\n\n| pattern | threads | malloc |\n|---|---|---|\n| `lifo` | 1 | 2.93 |\n";
+        let output = "a rank     3.40\n\n| pattern | threads | malloc |\n|---|---|---|\n| `lifo` | 1 | 2.93 |\n";
         let data = Data::of(stamp("c"), Format::Text, output).unwrap();
         let records: Vec<Record> = data.records().collect();
         assert_eq!(records[0]["row"], "`lifo`");
         assert_eq!(records[0]["malloc"], 2.93);
         assert_eq!(records[0]["table"], 0);
         assert_eq!(data.text.len(), 5);
+        assert_eq!(records[1]["row"], "a rank");
+        assert_eq!(records[1]["value"], 3.4);
     }
 }

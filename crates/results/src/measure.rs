@@ -62,7 +62,7 @@ impl<'a> Pending<'a> {
         println!("{:.0} minutes to measure, {:.0} done", sum(false), sum(true));
     }
 
-    /// Runs what is left.
+    /// Makes the runs that are left. The others are made although one fails.
     pub(crate) fn measure(&self) -> Result<(), Fault> {
         if !self.options.trial {
             host::refuse_changes()?;
@@ -81,11 +81,18 @@ impl<'a> Pending<'a> {
                 built.push(build);
             }
         }
+        let mut failed = Vec::new();
         for (at, (run, command)) in left.iter().zip(&commands).enumerate() {
             println!("== {} of {}: {}: {command}", at + 1, left.len(), run.id);
-            self.run(run, command)?;
+            if let Err(fault) = self.run(run, command) {
+                println!("   {fault}");
+                failed.push(&*run.id);
+            }
         }
-        Ok(())
+        if failed.is_empty() {
+            return Ok(());
+        }
+        fault(format!("{} runs failed: {}: start again", failed.len(), failed.join(", ")))
     }
 
     fn run(&self, run: &Run, command: &str) -> Result<(), Fault> {

@@ -19,8 +19,8 @@ pub(crate) struct Figure {
     pub(crate) many: bool,
 }
 
-/// The records that a selection names, in order. A record of another part than `results` is not
-/// excluded by a field that it lacks: a load has no mix.
+/// The records that a selection names, in order. A load is not excluded by a field that it lacks:
+/// it has no mix.
 pub(crate) fn records(runs: &Runs, selection: &Selection) -> Result<Vec<Record>, Fault> {
     let mut found = Vec::new();
     for run in selection.runs() {
@@ -31,13 +31,12 @@ pub(crate) fn records(runs: &Runs, selection: &Selection) -> Result<Vec<Record>,
 }
 
 fn selects(selection: &Selection, record: &Record) -> bool {
-    let is_result = record.get("part").is_none_or(|part| part == "results");
-    let named = selection.0.get("part");
-    named.map_or(is_result, |parts| parts.has(&word(&record["part"])))
+    let part = word(&record["part"]);
+    selection.0.get("part").map_or(part == "results", |parts| parts.has(&part))
         && selection.0.iter().all(|(field, values)| match record.get(field) {
             _ if field == "run" || field == "part" => true,
             Some(value) => values.has(&word(value)),
-            None => !is_result,
+            None => part == "loads",
         })
 }
 

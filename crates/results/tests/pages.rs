@@ -236,7 +236,7 @@ fn changes_and_bad_input_are_refused_with_a_sentence() {
     refused(&["--list"], "docs/results/page.toml: ");
     repository.replace("docs/results/page.toml", "minute = 3", "minutes = 3");
     repository.replace("docs/results/page.toml", "'''printf", "'''false printf");
-    refused(&["--trial"], "`false printf");
+    refused(&["--trial"], "1 runs failed: calls: start again");
 }
 
 /// Two workers measure a half each. One of them is killed in its second run, and begins again.
