@@ -103,8 +103,7 @@ bench:
 bench-pool:
     cargo bench -p silvics-pool --bench malloc
 
-# Compare maps with crossbeam-skiplist as clients use them; `just bench-clients --write` writes the
-# tables to docs/results/clients.md.
+# Compare maps with crossbeam-skiplist as clients use them.
 bench-clients *flags:
     cargo bench -p silvics --bench clients -- {{flags}}
 

@@ -38,7 +38,7 @@ pub(crate) struct Data {
 }
 
 /// Fields of the JSON that no table needs: they would make up half of the data.
-const DROPPED: [&str; 13] = [
+const DROPPED: [&str; 12] = [
     "cell",
     "variant",
     "cpu_share",
@@ -51,7 +51,6 @@ const DROPPED: [&str; 13] = [
     "pages_given",
     "bytes_source",
     "key_space",
-    "allocator",
 ];
 
 impl Data {
@@ -170,8 +169,8 @@ fn rounded(value: &Value) -> Value {
 }
 
 /// The rows of the Markdown tables of a text. The name of a field is the head of its column, and
-/// that of the first column is `row`. `table` is the number of the table. Other lines become records
-/// if they end in two spaces and a number, which is the field `value`.
+/// that of the first column is `row`. `table` is the number of the table. Other lines become
+/// records if they end in two spaces and a number, which is the field `value`.
 fn of_tables(output: &str) -> Vec<Record> {
     let lines: Vec<&str> = output.lines().collect();
     let mut records = Vec::new();
@@ -184,7 +183,7 @@ fn of_tables(output: &str) -> Vec<Record> {
             for (at, cell) in row.iter().enumerate() {
                 let head = rows[0].get(at).copied().unwrap_or_default();
                 let name = if at == 0 { "row" } else { head };
-                record.insert(name.into(), figure(cell).map_or((*cell).into(), Value::from));
+                record.insert(name.into(), figure(cell).unwrap_or_else(|| (*cell).into()));
             }
             records.push(record);
         }
@@ -210,8 +209,9 @@ pub(crate) fn cells(line: &str) -> Vec<&str> {
 }
 
 /// The number of a cell that has nothing else.
-fn figure(cell: &str) -> Option<f64> {
-    cell.parse().ok()
+fn figure(cell: &str) -> Option<Value> {
+    let whole = cell.parse::<i64>().ok().map(Value::from);
+    whole.or_else(|| cell.parse::<f64>().ok().map(Value::from))
 }
 
 /// Takes the fields that all records share out of them.

@@ -57,7 +57,8 @@ impl<'a> Pending<'a> {
         };
         for (run, done) in &self.runs {
             let done = if *done { "done" } else { "" };
-            println!("{:<28} {:>5.1} min  {done:<5} {}", run.id, run.minutes, run.command);
+            let command = command(run, self.options.trial);
+            println!("{:<28} {:>5.1} min  {done:<5} {command}", run.id, run.minutes);
         }
         println!("{:.0} minutes to measure, {:.0} done", sum(false), sum(true));
     }
@@ -138,6 +139,7 @@ fn small(command: &str) -> String {
             "--keys" | "--num" => "2000",
             "--seconds" => "0.01",
             "--rounds" => "2",
+            "--loads" => "1",
             _ => word,
         };
         last = word;

@@ -30,12 +30,14 @@ impl Text {
         Self { lines: text.lines().map(str::to_owned).collect() }
     }
 
-    /// The regions, in order. Their marks must be in pairs.
+    /// The regions, in order. Their marks must be in pairs. Marks in code are examples.
     pub(crate) fn regions(&self) -> Result<Vec<Region>, Fault> {
         let mut regions: Vec<Region> = Vec::new();
         let mut open: Option<(usize, &str)> = None;
+        let mut is_code = false;
         for (at, line) in self.lines.iter().enumerate() {
-            let Some(mark) = line.strip_prefix(BEGIN) else { continue };
+            is_code ^= line.starts_with("```");
+            let Some(mark) = line.strip_prefix(BEGIN).filter(|_| !is_code) else { continue };
             open = match (open, mark.strip_suffix(WRITTEN), mark.strip_suffix(END)) {
                 (None, Some(id), _) if regions.iter().all(|region| region.id != id) => {
                     Some((at, id))
@@ -171,6 +173,7 @@ mod tests {
         assert_eq!(new, page("\nnew\n"));
         let text = Text::new(&new);
         assert_eq!(text.inside(&text.regions().unwrap()[0]), "new\n");
+        assert!(Text::new(&format!("```text\n{new}```\n")).regions().unwrap().is_empty());
         assert_eq!(text.with(&texts).unwrap(), new);
     }
 

@@ -25,7 +25,10 @@ pub(crate) fn records(runs: &Runs, selection: &Selection) -> Result<Vec<Record>,
     let mut found = Vec::new();
     for run in selection.runs() {
         let data = runs.get(&run).ok_or_else(|| Fault(format!("run `{run}` has no data")))?;
-        found.extend(data.records().filter(|record| selects(selection, record)));
+        for mut record in data.records().filter(|record| selects(selection, record)) {
+            record.insert("run".into(), run.clone().into());
+            found.push(record);
+        }
     }
     Ok(found)
 }
@@ -84,8 +87,8 @@ fn of_record(record: &Record, field: &str) -> Option<Figure> {
     Some(Figure { low: end("low"), median, high: end("high"), many: false })
 }
 
-/// The ratio to the record of another selection, which has what this one lacks from the record
-/// itself: the mix and the threads.
+/// The ratio to the record of another selection. Fields that this one does not name, such as the
+/// mix and the threads, are those of the record itself.
 fn divided(
     runs: &Runs,
     selection: &Selection,
@@ -96,7 +99,7 @@ fn divided(
 ) -> Result<Option<Figure>, Fault> {
     let others = records(runs, &selection.with(of))?;
     let same = |other: &&Record| {
-        ["mix", "threads", "keys", "scan_length", "batch"]
+        ["run", "mix", "threads", "keys", "scan_length", "batch", "table"]
             .iter()
             .all(|name| of.0.contains_key(*name) || record.get(*name) == other.get(*name))
     };

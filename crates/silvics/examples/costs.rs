@@ -194,7 +194,8 @@ fn versions(keys: u64, turn: Turn, samples: &mut Samples) {
 /// before and after a shrink.
 fn bytes() {
     const PAIRS: u64 = 200_000;
-    println!("values  MultiMap  shrunk  Map of pairs  shrunk");
+    println!("\n| values for each key | `MultiMap` | shrunk | `Map` of pairs | shrunk |");
+    println!("|---|---|---|---|---|");
     for values in [2, 3, 10, 50] {
         let (multi, pairs) = (MultiMap::<u64, u64>::new(), Map::<(u64, u64), ()>::new());
         let keys = PAIRS / values;
@@ -209,7 +210,7 @@ fn bytes() {
         multi.shrink();
         pairs.shrink();
         let left = (of(multi.bytes()), of(pairs.bytes()));
-        println!("{values:6} {:9.1} {:7.1} {:13.1} {:7.1}", held.0, left.0, held.1, left.1);
+        println!("| {values} | {:.1} | {:.1} | {:.1} | {:.1} |", held.0, left.0, held.1, left.1);
     }
 }
 

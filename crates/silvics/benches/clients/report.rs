@@ -3,9 +3,6 @@
 use crate::cases::{Results, Side};
 use crate::measure::median;
 use std::fmt::Write;
-use std::fs;
-use std::path::Path;
-use std::process::Command;
 
 /// The goal of a figure.
 #[derive(Clone, Copy)]
@@ -217,34 +214,4 @@ fn table(text: &mut String, heading: &str, rows: &[Row], results: &Results) {
 fn digits(number: f64) -> String {
     let places = if number.abs() >= 100.0 { 0 } else { 2 - (number.abs() >= 10.0) as usize };
     format!("{number:.places$}")
-}
-
-const BEGIN: &str = "<!-- The tables begin: generated, see benches/clients -->\n";
-const END: &str = "<!-- The tables end -->";
-
-/// Writes the tables and the facts about the run to their document.
-pub(crate) fn write(facts: &str, tables: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results/clients.md");
-    let text = fs::read_to_string(&path).expect("the document exists");
-    let (before, rest) = text.split_once(BEGIN).expect("the marker that begins the tables");
-    let (_, after) = rest.split_once(END).expect("the marker that ends the tables");
-    fs::write(&path, format!("{before}{BEGIN}{facts}\n{tables}{END}{after}")).expect("it is ours");
-}
-
-/// The commit, and the state of the machine before the run.
-pub(crate) fn facts(rounds: usize) -> String {
-    let read = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
-    let cpus = read("/proc/cpuinfo");
-    let cpu = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split(": ").nth(1));
-    let git = Command::new("git").args(["describe", "--always", "--dirty"]).output();
-    let commit = git.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
-    format!(
-        "* Commit: `{}`.\n* Machine: {} cores of an {}, Linux {}.\n* Load before the run, which an \
-         idle machine has near 0: {}.\n* Rounds: {rounds}.\n",
-        commit.unwrap_or_default(),
-        std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
-        cpu.unwrap_or("unknown processor"),
-        read("/proc/sys/kernel/osrelease"),
-        read("/proc/loadavg").split(' ').next().unwrap_or_default(),
-    )
 }
