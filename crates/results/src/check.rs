@@ -5,6 +5,7 @@
 //! * its figures are those of a trial, of another command than the manifest has, or of several
 //!   commits or machines;
 //! * a table of figures stands outside of regions, and is not declared exact;
+//! * kept output has no run;
 //! * the measured commit is no ancestor of this one, or a release was made after it.
 //!
 //! Changes of code alone make nothing stale: every commit would. They are counted and printed.
@@ -34,6 +35,12 @@ pub(crate) fn findings(manifest: &Manifest) -> Result<Vec<String>, Fault> {
         }
     }
     runs(manifest, &mut findings)?;
+    for entry in std::fs::read_dir(data::FOLDER).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if manifest.runs().all(|run| data::path(Path::new(data::FOLDER), &run.id) != path) {
+            findings.push(format!("{}: no manifest has this run: delete it", path.display()));
+        }
+    }
     Ok(findings)
 }
 

@@ -31,6 +31,10 @@ pub(crate) fn render(table: &Table, runs: &Runs) -> Result<String, Fault> {
         text.push_str(&grids(table, runs).map_err(at)?);
     }
     text.push_str(&stamped(&stamps));
+    if !table.commands {
+        let runs = format!("<!-- The runs: {} -->", ids.join(", "));
+        writeln!(text, "\n{}", wrapped(&runs, WIDTH).join("\n")).expect("a string");
+    }
     Ok(text)
 }
 
@@ -280,7 +284,8 @@ mod tests {
         )
         .unwrap();
         assert!(
-            text.contains("| the map | 2.00 | ≥ 2.5, missed |\n| the peer | 1.00 |  |"),
+            text.ends_with("on 2 cores.\n\n<!-- The runs: r -->\n")
+                && text.contains("| the map | 2.00 | ≥ 2.5, missed |\n| the peer | 1.00 |  |"),
             "{text}"
         );
     }

@@ -183,6 +183,10 @@ fn stale_pages_are_found() {
         "\"trial\":true",
         "run `calls`: its figures are those of a trial",
     );
+    let orphan = repository.path("docs/results/data/old.json");
+    fs::copy(repository.path(other), &orphan).unwrap();
+    repository.finds("data/old.json: no manifest has this run");
+    fs::remove_file(&orphan).unwrap();
     planted(
         "docs/results/page.toml",
         "| 5.5 |",
