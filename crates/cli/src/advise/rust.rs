@@ -1,5 +1,5 @@
-//! The advice as Rust. `crates/api-tests/tests/advised` has the lines that can be given, each change
-//! of a part by itself, so that the compiler checks them; the test below writes it.
+//! The advice as Rust. `crates/api-tests/tests/advised` has the lines that can be given, each
+//! change of a part by itself, so that the compiler checks them. The test below writes it.
 
 use super::cells::{Cell, usual_place};
 use crate::flags::place::Place;
