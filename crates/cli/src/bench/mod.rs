@@ -7,11 +7,13 @@
 //! | `plan` | the configuration of a benchmark |
 //! | `cell` | the rounds of one cell |
 //! | `rows` | the rows of one cell |
+//! | `latency` | the latencies of a row, as data |
 //! | `builds`, `report` | the result, as data |
 //! | `trace`, `plot` | the shape of indexes over time |
 
 mod builds;
 mod cell;
+pub mod latency;
 mod plan;
 mod plot;
 mod render;

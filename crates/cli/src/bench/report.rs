@@ -1,5 +1,6 @@
 //! The result of a benchmark, as data. `render` writes it.
 
+use super::latency::Latency;
 use super::plan::Plan;
 use super::trace::Trace;
 use crate::catalogue::select::Chosen;
@@ -68,6 +69,8 @@ pub struct Config {
     pub interval_coverage: f64,
     /// The probability that an interval of loads covers the median.
     pub load_interval_coverage: f64,
+    /// The nanoseconds that a reading of the clock takes; null if no latencies were measured.
+    pub clock_ns: Option<f64>,
 }
 
 /// The subject of a row.
@@ -166,6 +169,8 @@ pub struct Row {
     pub cpu_ratio: Option<Interval>,
     /// With `--counters`, the events per operation over all rounds.
     pub counters: Option<PerOp>,
+    /// The latencies of each verb; empty if none were measured.
+    pub latency: Vec<Latency>,
     /// Whether the indexes of the last round held exactly the keys that they must.
     pub checked: bool,
 }
@@ -210,6 +215,7 @@ impl Report {
             seed: plan.seed,
             interval_coverage: stats::coverage(plan.rounds),
             load_interval_coverage: stats::coverage(plan.loads),
+            clock_ns: None,
         };
         Self {
             machine,

@@ -110,6 +110,7 @@ impl<K: BenchKey + ?Sized> Rows<'_, K> {
             cpu_mops: interval(outcomes, |_, outcome| outcome.cpu_mops()),
             cpu_ratio: against(Outcome::cpu_mops),
             counters: PerOp::of(counted(outcomes)),
+            latency: Vec::new(),
             checked: slot.checked,
         })
     }
