@@ -16,6 +16,7 @@
 //! | `contender` | our indexes, the map and the peers, behind one trait |
 //! | `flags` | the command line, its values, and the errors of the command |
 //! | `host` | facts from the system about the machine and this process |
+//! | `page` | pages with charts, tables and data |
 //! | `svg` | pictures |
 //! | `output`, `progress`, `interrupt` | standard output, standard error, Ctrl-C |
 //!
@@ -38,6 +39,7 @@ mod interrupt;
 mod list;
 mod memtable;
 mod output;
+mod page;
 mod progress;
 mod reproduce;
 mod store;
@@ -59,7 +61,7 @@ fn main() -> ExitCode {
         Verb::Memtable(args) => memtable::memtable(&args).map(interrupted),
         Verb::Store(args) => store::store(&args).map(interrupted),
         Verb::Advise(args) => advise::advise(&args).map(|()| 0),
-        Verb::Reproduce(args) => reproduce::reproduce(&args).map(|()| 0),
+        Verb::Reproduce(args) => reproduce::reproduce(&args),
     };
     match result {
         Ok(code) => ExitCode::from(code),

@@ -9,10 +9,12 @@
 //! | `rows` | the rows of one cell |
 //! | `latency` | the latencies of a row, as data |
 //! | `builds`, `report` | the result, as data |
+//! | `render`, `html` | the result as tables, and as a page |
 //! | `trace`, `plot` | the shape of indexes over time |
 
 mod builds;
 mod cell;
+mod html;
 pub mod latency;
 mod plan;
 mod plot;
@@ -44,6 +46,9 @@ pub fn bench(args: &BenchArgs) -> Result<bool, Error> {
     report.print(format)?;
     if let Some(trace) = &report.trace {
         trace.write(&report)?;
+    }
+    if let Some(file) = &report.page {
+        file.write(html::page(&report)?.as_bytes())?;
     }
     Ok(report.interrupted)
 }

@@ -13,6 +13,7 @@ use crate::flags::sync::{self, Sync};
 use crate::flags::types::{KeyType, Types, ValueType};
 use crate::flags::units;
 use crate::flags::values::{THREADS_MAX, list, number, parse, seconds, seed, single};
+use crate::output::File;
 use silvics::Counting;
 use silvics_workload::{Dist, KEYS_MAX, KeySet, Mix};
 use std::time::Duration;
@@ -49,6 +50,8 @@ pub struct Plan {
     pub counters: bool,
     /// The files that take the shape of indexes over time.
     pub trace: Option<trace::Files>,
+    /// The file that takes the result as a page.
+    pub page: Option<File>,
     pub seed: u64,
     pub format: Format,
     /// Notes that are printed before the benchmark begins.
@@ -124,6 +127,7 @@ impl Plan {
             reuse: if args.no_reuse { Reuse::No } else { Reuse::Yes },
             counters: args.counters,
             trace: args.trace_adaptation.as_deref().map(trace::Files::new).transpose()?,
+            page: args.html.as_deref().map(|path| File::new("--html", path)).transpose()?,
             seed: single("--seed", &args.seed, seed)?,
             format: Format::parse(&args.format)?,
             mixes,
@@ -131,11 +135,19 @@ impl Plan {
         };
         let names = args.index.as_deref().unwrap_or("default");
         (plan.chosen, plan.notes) = chosen(args, names, types, &plan.mixes)?;
-        if plan.trace.is_some() {
-            plan.chosen.iter().try_for_each(|chosen| chosen.must_adapt(trace::FLAG))?;
-        }
+        plan.check_files()?;
         plan.say_what_has_no_effect(args, cores)?;
         Ok(plan)
+    }
+
+    /// Checks that the files are several, and that there is something to trace.
+    fn check_files(&self) -> Result<(), Error> {
+        let [json, svg] = self.trace.as_ref().map(trace::Files::both).unwrap_or_default();
+        File::distinct([&json, &svg, &self.page])?;
+        if self.trace.is_some() {
+            self.chosen.iter().try_for_each(|chosen| chosen.must_adapt(trace::FLAG))?;
+        }
+        Ok(())
     }
 
     fn say_what_has_no_effect(&mut self, args: &BenchArgs, cores: usize) -> Result<(), Error> {

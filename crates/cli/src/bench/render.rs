@@ -29,7 +29,6 @@ impl Report {
 
     fn tables(&self) -> String {
         let mut text = self.heading();
-        let busy = self.least_cpu_share().filter(|&share| share < CPU_SHARE_WANTED);
         text.push_str(&self.loads());
         let mut rest = &self.results[..];
         while let Some(first) = rest.first() {
@@ -39,24 +38,13 @@ impl Report {
                 .take_while(|row| table_heading(row) == heading && row.key.cell == first.key.cell)
                 .count();
             let (rows, others) = rest.split_at(same);
-            _ = write!(text, "\n{heading}\n{}\n", table(rows, busy.is_some()));
+            let rows: Vec<&Row> = rows.iter().collect();
+            _ = write!(text, "\n{heading}\n{}\n", table(&rows, self.is_busy()));
             text.push_str(&self.builds_of(first));
             rest = others;
         }
-        if self.interrupted {
-            text.push_str("\nInterrupted: this is what was finished.\n");
-        }
-        if self.results.iter().any(|row| !row.checked) {
-            text.push_str("Rows marked ? were not checked at the end.\n");
-        }
-        if let Some(share) = busy {
-            _ = writeln!(
-                text,
-                "\nThe threads of one row got {:.0} % of their cores' time: they wait for one \
-                 another, or something else is running. If so, repeat on an idle machine, or read \
-                 the last columns: operations per second of processor time, as if waiting took none.",
-                100.0 * share
-            );
+        for remark in remarks(self) {
+            _ = writeln!(text, "\n{remark}");
         }
         text
     }
@@ -68,30 +56,8 @@ impl Report {
             let (threads, key) = (rows[0].threads, &rows[0].key);
             let heading = keys_heading(key);
             _ = write!(text, "\n{heading}, loaded by {threads} thread{}\n", plural(threads));
-            let header = [
-                "index",
-                "placement",
-                "pages",
-                "Mops/s",
-                "interval",
-                "ratio",
-                "interval",
-                "B/key",
-                "huge",
-            ];
-            let mut table = output::table(&header);
-            for LoadRow { key, mops, ratio, footprint, .. } in rows {
-                let pages = footprint.pages_given.clone().unwrap_or_else(|| key.pages.clone());
-                let mut cells = vec![key.index.clone(), key.placement.into(), pages];
-                cells.extend([figure(mops.median), ends(*mops)]);
-                cells.extend(median_and_ends(*ratio));
-                let bytes = footprint.bytes_per_key.map(|bytes| format!("{bytes:.1}"));
-                cells.push(bytes.unwrap_or_else(|| NOTHING.into()));
-                cells.push(percent(footprint.huge_page_share));
-                table.add_row(cells);
-            }
-            align(&mut table);
-            _ = writeln!(text, "{table}");
+            let rows: Vec<&LoadRow> = rows.iter().collect();
+            _ = writeln!(text, "{}", load_table(&rows));
         }
         text
     }
@@ -121,9 +87,17 @@ impl Report {
         text
     }
 
-    fn least_cpu_share(&self) -> Option<f64> {
+    /// The least share of their cores' time that the threads of a row got, if it is so small that
+    /// the machine may be busy.
+    fn busy_share(&self) -> Option<f64> {
         let shares = self.results.iter().filter(|row| row.threads <= self.machine.cores);
-        shares.filter_map(|row| row.cpu_share).min_by(f64::total_cmp)
+        let least = shares.filter_map(|row| row.cpu_share).min_by(f64::total_cmp);
+        least.filter(|&share| share < CPU_SHARE_WANTED)
+    }
+
+    /// Whether the machine may be busy.
+    pub(super) fn is_busy(&self) -> bool {
+        self.busy_share().is_some()
     }
 
     fn heading(&self) -> String {
@@ -171,7 +145,46 @@ impl Report {
     }
 }
 
-fn keys_heading(key: &RowKey) -> String {
+/// The remarks on a report: what is missing from it, or lessens its worth.
+pub(super) fn remarks(report: &Report) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if report.interrupted {
+        remarks.push("Interrupted: this is what was finished.".into());
+    }
+    if report.results.iter().any(|row| !row.checked) {
+        remarks.push("Rows marked ? were not checked at the end.".into());
+    }
+    if let Some(share) = report.busy_share() {
+        remarks.push(format!(
+            "The threads of one row got {:.0} % of their cores' time: they wait for one another, or \
+             something else is running. If so, repeat on an idle machine, or read the last columns: \
+             operations per second of processor time, as if waiting took none.",
+            100.0 * share
+        ));
+    }
+    remarks
+}
+
+/// The table of the loads of a cell.
+pub(super) fn load_table(rows: &[&LoadRow]) -> Table {
+    let header =
+        ["index", "placement", "pages", "Mops/s", "interval", "ratio", "interval", "B/key", "huge"];
+    let mut table = output::table(&header);
+    for LoadRow { key, mops, ratio, footprint, .. } in rows {
+        let pages = footprint.pages_given.clone().unwrap_or_else(|| key.pages.clone());
+        let mut cells = vec![key.index.clone(), key.placement.into(), pages];
+        cells.extend([figure(mops.median), ends(*mops)]);
+        cells.extend(median_and_ends(*ratio));
+        let bytes = footprint.bytes_per_key.map(|bytes| format!("{bytes:.1}"));
+        cells.push(bytes.unwrap_or_else(|| NOTHING.into()));
+        cells.push(percent(footprint.huge_page_share));
+        table.add_row(cells);
+    }
+    align(&mut table);
+    table
+}
+
+pub(super) fn keys_heading(key: &RowKey) -> String {
     format!(
         "{} {} keys{} of {}{}, {}",
         units::count(key.keys),
@@ -185,7 +198,16 @@ fn keys_heading(key: &RowKey) -> String {
 
 fn table_heading(row: &Row) -> String {
     let (keys, threads) = (keys_heading(&row.key), row.threads);
-    let mut text = format!("{keys}, {threads} thread{}, mix {}", plural(threads), row.mix);
+    let mut text = format!("{keys}, {threads} thread{}, {}", plural(threads), workload(row));
+    if let Some(own) = row.own_ns {
+        _ = write!(text, " (of each operation, {own:.1} ns are the loop's)");
+    }
+    text
+}
+
+/// The workload of a row: its mix, scans and batch.
+pub(super) fn workload(row: &Row) -> String {
+    let mut text = format!("mix {}", row.mix);
     match (row.scan_by, row.scan_length) {
         (Some("next"), Some(length)) => _ = write!(text, " (scans of {length}, one by one)"),
         (_, Some(length)) => _ = write!(text, " (scans of {length})"),
@@ -195,13 +217,11 @@ fn table_heading(row: &Row) -> String {
     if row.batch > 1 {
         _ = write!(text, ", batches of {}", row.batch);
     }
-    if let Some(own) = row.own_ns {
-        _ = write!(text, " (of each operation, {own:.1} ns are the loop's)");
-    }
     text
 }
 
-fn table(rows: &[Row], busy: bool) -> String {
+/// The table of runs in one configuration.
+pub(super) fn table(rows: &[&Row], busy: bool) -> Table {
     let mut header =
         vec!["index", "placement", "pages", "Mops/s", "interval", "ratio", "interval", "hits"];
     let entries = rows.iter().any(|row| row.entry_ns.is_some());
@@ -237,7 +257,7 @@ fn table(rows: &[Row], busy: bool) -> String {
         table.add_row(cells);
     }
     align(&mut table);
-    table.to_string()
+    table
 }
 
 /// Aligns figures to the right.
@@ -248,7 +268,7 @@ fn align(table: &mut Table) {
 }
 
 /// The text in place of a missing figure.
-const NOTHING: &str = "–";
+pub(super) const NOTHING: &str = "–";
 
 fn cells(row: &Row) -> Vec<String> {
     let mark = if row.checked { "" } else { "?" };
@@ -266,11 +286,11 @@ fn cells(row: &Row) -> Vec<String> {
     ]
 }
 
-fn ends(mops: Interval) -> String {
+pub(super) fn ends(mops: Interval) -> String {
     format!("{} – {}", figure(mops.low), figure(mops.high))
 }
 
-fn median_and_ends(ratio: Option<Interval>) -> [String; 2] {
+pub(super) fn median_and_ends(ratio: Option<Interval>) -> [String; 2] {
     match ratio {
         None => [NOTHING.into(), NOTHING.into()],
         Some(Interval { median, low, high }) => {
@@ -280,7 +300,7 @@ fn median_and_ends(ratio: Option<Interval>) -> [String; 2] {
 }
 
 /// Three significant digits, or a little more.
-fn figure(mops: f64) -> String {
+pub(super) fn figure(mops: f64) -> String {
     match mops {
         m if m >= 100.0 => format!("{m:.0}"),
         m if m >= 10.0 => format!("{m:.1}"),

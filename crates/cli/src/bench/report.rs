@@ -9,6 +9,7 @@ use crate::drive::subject::Reuse;
 use crate::flags::source::KeyFileConfig;
 use crate::host::counters::{Counted, PerOp};
 use crate::host::machine::Machine;
+use crate::output::File;
 use serde::Serialize;
 use silvics::Counting;
 use silvics_workload::KeySet;
@@ -31,6 +32,9 @@ pub struct Report {
     /// The trace, if one was requested. It has files of its own.
     #[serde(skip)]
     pub trace: Option<Trace>,
+    /// The file that takes the result as a page, if one was requested.
+    #[serde(skip)]
+    pub page: Option<File>,
 }
 
 /// The configuration, defaults included.
@@ -226,6 +230,7 @@ impl Report {
             interrupted: false,
             cells: 0,
             trace: plan.trace.clone().map(Trace::new),
+            page: plan.page.clone(),
         }
     }
 }

@@ -38,6 +38,11 @@ impl Files {
             svg: File::new(FLAG, &path.with_extension("svg"))?,
         })
     }
+
+    /// The two files.
+    pub fn both(&self) -> [Option<File>; 2] {
+        [Some(self.json.clone()), Some(self.svg.clone())]
+    }
 }
 
 /// The trace of a benchmark.

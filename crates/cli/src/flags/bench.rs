@@ -106,6 +106,11 @@ pub struct BenchArgs {
     #[arg(long, value_name = "FILE")]
     pub trace_adaptation: Option<std::path::PathBuf>,
 
+    /// Writes the whole result into one HTML file that needs no other file: charts, tables, the
+    /// machine, the command and all samples
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<std::path::PathBuf>,
+
     /// The seed of all random choices
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: String,

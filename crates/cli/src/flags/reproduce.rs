@@ -10,6 +10,11 @@ pub struct ReproduceArgs {
     #[arg(value_name = "EXPERIMENT")]
     pub experiments: Vec<String>,
 
+    /// Runs all experiments, one after the other. If one fails, its row says why, the others still
+    /// run, and the exit code is 1
+    #[arg(long)]
+    pub all: bool,
+
     /// The levels of evidence: facts, model, clock
     #[arg(long, value_name = "LEVEL,…", default_value = "facts,model,clock")]
     pub level: String,
@@ -48,6 +53,11 @@ pub struct ReproduceArgs {
     /// Writes the maps of trie/3.6 into a file, as SVG
     #[arg(long, value_name = "FILE")]
     pub svg: Option<std::path::PathBuf>,
+
+    /// Writes the results into one HTML file that needs no other file: claims, evidence, verdicts,
+    /// and what cannot be shown here
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<std::path::PathBuf>,
 
     /// The seed of all random choices
     #[arg(long, value_name = "N", default_value = "1")]

@@ -33,6 +33,8 @@ pub struct Machine {
     pub allocator: &'static str,
     /// The version of this command.
     pub silvics: &'static str,
+    /// The commit that it was built from, if its build had it in `SILVICS_COMMIT`.
+    pub commit: Option<&'static str>,
 }
 
 /// A cache.
@@ -65,6 +67,7 @@ impl Machine {
             hugetlb_pages: read("/proc/sys/vm/nr_hugepages").and_then(|text| text.parse().ok()),
             allocator: alloc::name(),
             silvics: env!("CARGO_PKG_VERSION"),
+            commit: option_env!("SILVICS_COMMIT"),
         }
     }
 }

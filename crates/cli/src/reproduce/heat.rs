@@ -65,7 +65,8 @@ impl HeatMap {
         1 + (share * (SHARE_COLOURS - 1) as f64).round() as usize
     }
 
-    fn picture(&self) -> Picture {
+    /// The map as a picture.
+    pub fn picture(&self) -> Picture {
         const WIDE: f64 = 76.0;
         const HIGH: f64 = 22.0;
         const LEFT: f64 = 96.0;

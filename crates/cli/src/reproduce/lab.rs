@@ -369,6 +369,7 @@ impl Lab {
             load_threads: None,
             loads: Some("1".into()),
             trace_adaptation: None,
+            html: None,
             seconds: run.as_secs_f64().to_string(),
             rounds: pairs.to_string(),
             place,

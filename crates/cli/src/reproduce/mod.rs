@@ -21,12 +21,14 @@
 //! | `trie` | experiments on Patricia tries |
 //! | `turns` | runs on threads, in turns |
 //! | `report` | the result, as a table and as JSON |
+//! | `html` | all results, as a page |
 
 mod art;
 mod bst;
 mod ets;
 mod evidence;
 mod heat;
+mod html;
 mod lab;
 mod memtable;
 mod plan;
@@ -39,9 +41,11 @@ use crate::flags::error::Error;
 use crate::flags::reproduce::ReproduceArgs;
 use crate::interrupt;
 use crate::output::File;
+use crate::progress;
 use evidence::{Evidence, Level};
 use lab::Lab;
 use plan::Plan;
+use report::Report;
 use std::path::Path;
 
 /// An experiment of a source.
@@ -55,6 +59,12 @@ pub struct Experiment {
     pub machine: &'static str,
     /// The claim of the source, with the source's numbers.
     pub claim: &'static str,
+    /// The levels of evidence that carry its claim.
+    pub carried_by: &'static str,
+    /// The evidence that confirms its claim, as it was chosen before the measurement.
+    pub seen_if: &'static str,
+    /// Whether a part of its claim needs other hardware than a small virtual machine.
+    pub elsewhere: bool,
     /// The parts of the claim that this command cannot show, with the reasons.
     pub cannot_show: &'static [&'static str],
     /// Repeats the source's experiment, at the requested levels.
@@ -66,10 +76,41 @@ fn all() -> impl Iterator<Item = &'static Experiment> + Clone {
     bst::ALL.iter().chain(memtable::ALL).chain(trie::ALL).chain(art::ALL).chain(ets::ALL)
 }
 
-/// Reproduces experiments, and prints the result of each as soon as it is finished.
-pub fn reproduce(args: &ReproduceArgs) -> Result<(), Error> {
+/// A number of docs/experiments.md that is no experiment of its own.
+struct Part {
+    name: &'static str,
+    title: &'static str,
+    /// The experiments and commands that show it.
+    shown_by: &'static str,
+}
+
+/// All such numbers.
+const PARTS: [Part; 2] = [
+    Part {
+        name: "bst/1.1",
+        title: "the ten trees",
+        shown_by: "it defines the trees of bst/1.2 to bst/1.11 and their builds; `silvics list --layout` \
+                   prints the sizes of their nodes, and bst/1.3 judges their size classes",
+    },
+    Part {
+        name: "ets/5.1",
+        title: "the settings of the adapting tree",
+        shown_by: "it defines the settings with which ets/5.2 to ets/5.5 run",
+    },
+];
+
+/// The files of a reproduction.
+struct Files {
+    /// The pictures of [`trie::DRAWN`].
+    picture: Option<File>,
+    page: Option<File>,
+}
+
+/// Reproduces experiments, and prints the result of each as soon as it is finished. Returns the
+/// exit code.
+pub fn reproduce(args: &ReproduceArgs) -> Result<u8, Error> {
     if let Some(load) = &args.load_only {
-        return trie::load_only(load);
+        return trie::load_only(load).map(|()| 0);
     }
     let format = match Format::parse(&args.format)? {
         Format::Csv => {
@@ -79,11 +120,11 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Error> {
         format => format,
     };
     let mut plan = Plan::new(args)?;
-    let chosen = plan::chosen(&args.experiments, all())?;
+    let chosen = plan::chosen(args, all())?;
     plan.sync = trie::sync(&args.sync, &chosen, &plan)?;
-    let picture = args.svg.as_deref().map(|path| picture(path, &chosen, &plan)).transpose()?;
+    let files = files(args, &chosen, &plan)?;
     if chosen.is_empty() {
-        return report::list(all(), format);
+        return report::list(all(), format).map(|()| 0);
     }
     interrupt::catch();
     let mut lab = Lab::new(plan);
@@ -92,16 +133,48 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Error> {
     }
     lab.db_bench =
         args.db_bench.as_deref().map(|path| memtable::db_bench(path, &chosen)).transpose()?;
+    let (mut reports, mut stopped) = (Vec::new(), None);
     for experiment in &chosen {
         lab.plan = lab.plan.clone().on(experiment.machine)?;
-        let evidence = (experiment.gather)(&mut lab)?;
-        report::print(&report::Report::new(experiment, &lab, evidence), format)?;
-        if let Some(file) = picture.as_ref().filter(|_| !lab.maps.is_empty()) {
-            heat::write(&lab.maps, file)?;
+        let report = match (experiment.gather)(&mut lab) {
+            Ok(evidence) => Report::new(experiment, &mut lab, evidence),
+            Err(error) if args.all && !matches!(error, Error::Interrupted) => {
+                progress::note(&format!("{} failed: {error}", experiment.name));
+                Report::failed(experiment, &mut lab, &error)
+            }
+            Err(error) => {
+                stopped = Some(error);
+                break;
+            }
+        };
+        report::print(&report, format)?;
+        if let Some(file) = files.picture.as_ref().filter(|_| !report.maps.is_empty()) {
+            heat::write(&report.maps, file)?;
         }
-        lab.maps.clear();
+        reports.push(report);
     }
-    Ok(())
+    if let Some(file) = &files.page {
+        let page = html::page(&lab, &reports, stopped.as_ref())?;
+        file.write(page.as_bytes())?;
+    }
+    match stopped {
+        Some(error) => Err(error),
+        None => Ok(u8::from(reports.iter().any(|report| report.failed.is_some()))),
+    }
+}
+
+/// The files that are requested. Fails at once if one of them could not be written at the end.
+fn files(args: &ReproduceArgs, chosen: &[&Experiment], plan: &Plan) -> Result<Files, Error> {
+    const PAGE: &str = "--html";
+    let picture = args.svg.as_deref().map(|path| picture(path, chosen, plan)).transpose()?;
+    if args.html.is_some() && chosen.is_empty() {
+        let problem = "without an experiment there is no page: name experiments, or add --all";
+        return Err(Error::value(PAGE, problem));
+    }
+    let page = args.html.as_deref().map(|path| File::new(PAGE, path)).transpose()?;
+    let db_bench = args.db_bench.clone().map(|path| File { flag: "--db-bench", path });
+    File::distinct([&db_bench, &picture, &page])?;
+    Ok(Files { picture, page })
 }
 
 /// The file for pictures of these experiments.
@@ -113,21 +186,4 @@ fn picture(path: &Path, chosen: &[&Experiment], plan: &Plan) -> Result<File, Err
         return Err(Error::value(FLAG, problem));
     }
     File::new(FLAG, path)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// docs/experiments.md has a row for each experiment, with what was seen.
-    #[test]
-    fn each_experiment_has_a_row() {
-        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/experiments.md");
-        let page = std::fs::read_to_string(page).unwrap();
-        for Experiment { name, .. } in all() {
-            let row = page.lines().find(|line| line.starts_with(&format!("| {name} ")));
-            let row = row.unwrap_or_else(|| panic!("{name} has no row"));
-            assert!(!row.contains("not yet reproduced"), "{row}");
-        }
-    }
 }

@@ -104,17 +104,22 @@ pub fn smaller(machine: Machine, part: usize) -> Result<Machine, Error> {
     })
 }
 
-/// The experiments that are named, each once, in the order of their names.
+/// The experiments that are named, each once, or all, in the order of their names.
 pub fn chosen(
-    names: &[String],
+    args: &ReproduceArgs,
     all: impl Iterator<Item = &'static Experiment> + Clone,
 ) -> Result<Vec<&'static Experiment>, Error> {
+    let names = &args.experiments;
+    if args.all && !names.is_empty() {
+        let remedy = "name some experiments, or run all of them";
+        return Err(Error::Conflict { flag: "--all", other: "EXPERIMENT", remedy });
+    }
     for name in names {
         if !all.clone().any(|experiment| experiment.name == name) {
             return Err(unknown(name, all));
         }
     }
-    Ok(all.filter(|one| names.iter().any(|name| name == one.name)).collect())
+    Ok(all.filter(|one| args.all || names.iter().any(|name| name == one.name)).collect())
 }
 
 fn unknown(name: &str, mut all: impl Iterator<Item = &'static Experiment>) -> Error {
@@ -127,13 +132,16 @@ fn unknown(name: &str, mut all: impl Iterator<Item = &'static Experiment>) -> Er
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use silvics_layout::{Level as CacheLevel, Model};
 
-    fn args() -> ReproduceArgs {
+    /// The arguments of a command line without flags.
+    pub fn args() -> ReproduceArgs {
         ReproduceArgs {
             experiments: Vec::new(),
+            all: false,
+            html: None,
             level: "facts,model,clock".into(),
             keys: None,
             quick: false,

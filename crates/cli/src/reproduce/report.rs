@@ -15,24 +15,31 @@ use std::fmt::Write;
 
 /// The result of an experiment.
 #[derive(Debug, Serialize)]
-pub struct Report<'a> {
+pub struct Report {
     pub experiment: &'static str,
     pub title: &'static str,
     pub source: &'static str,
     /// The claim of the source, in the source's numbers.
     pub claim: &'static str,
+    pub carried_by: &'static str,
+    pub seen_if: &'static str,
+    /// Whether a part of the claim needs other hardware than a small virtual machine.
+    pub elsewhere: bool,
     /// The machine that the experiment ran on.
-    pub machine: &'a Machine,
+    pub machine: Machine,
     pub model: ModelMachine,
     pub config: Config,
     pub evidence: Vec<Evidence>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    pub maps: &'a [HeatMap],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub maps: Vec<HeatMap>,
     pub verdict: Verdict,
     /// The lines that differ from the source's result, though the verdict does not depend on them.
     pub except: Vec<String>,
     /// The parts of the claim that cannot be shown, with the reasons.
     pub cannot_show: Vec<String>,
+    /// The reason why the run failed, if it did. There is no evidence then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
 }
 
 /// The machine of the model.
@@ -56,9 +63,18 @@ pub struct Config {
     pub sync: Option<&'static str>,
 }
 
-impl<'a> Report<'a> {
-    /// Judges the evidence.
-    pub fn new(experiment: &Experiment, lab: &'a Lab, evidence: Vec<Evidence>) -> Self {
+impl Report {
+    /// The report on an experiment whose run failed.
+    pub fn failed(experiment: &Experiment, lab: &mut Lab, error: &Error) -> Self {
+        let mut report = Self::new(experiment, lab, Vec::new());
+        let reason = format!("the run failed: {error}");
+        (report.cannot_show, report.failed) = (vec![reason], Some(error.to_string()));
+        report
+    }
+
+    /// Judges the evidence. Takes the maps of the lab.
+    pub fn new(experiment: &Experiment, lab: &mut Lab, evidence: Vec<Evidence>) -> Self {
+        let maps = std::mem::take(&mut lab.maps);
         let plan = &lab.plan;
         let mut cannot_show: Vec<String> =
             experiment.cannot_show.iter().map(|text| (*text).to_owned()).collect();
@@ -82,7 +98,10 @@ impl<'a> Report<'a> {
             title: experiment.title,
             source: experiment.source,
             claim: experiment.claim,
-            machine: &lab.machine,
+            carried_by: experiment.carried_by,
+            seen_if: experiment.seen_if,
+            elsewhere: experiment.elsewhere,
+            machine: lab.machine.clone(),
             model: ModelMachine {
                 name: plan.machine.name,
                 source: plan.machine.source,
@@ -99,20 +118,21 @@ impl<'a> Report<'a> {
             except: except.collect(),
             cannot_show,
             evidence,
-            maps: &lab.maps,
+            maps,
+            failed: None,
         }
     }
 }
 
 /// Prints the result of an experiment.
-pub fn print(report: &Report<'_>, format: Format) -> Result<(), Error> {
+pub fn print(report: &Report, format: Format) -> Result<(), Error> {
     match format {
         Format::Json => output::json_line(report),
         _ => output::text(&text(report)),
     }
 }
 
-fn text(report: &Report<'_>) -> String {
+fn text(report: &Report) -> String {
     let mut text = format!("{} {}\n", report.experiment, report.title);
     let _ = writeln!(text, "source: {}", report.source);
     let _ = writeln!(text, "claim (numbers are the source's): {}", report.claim);
@@ -136,7 +156,7 @@ fn text(report: &Report<'_>) -> String {
         ]);
     }
     let _ = writeln!(text, "\n{table}\n");
-    for map in report.maps {
+    for map in &report.maps {
         let _ = writeln!(text, "{}", map.table());
     }
     let _ = writeln!(text, "verdict: {}", report.verdict.name());

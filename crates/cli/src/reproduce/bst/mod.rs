@@ -47,6 +47,11 @@ pub const ALL: &[Experiment] = &[
                 edge-int-lf, citrus, int-lf, edge-ext-lf-2, edge-ext-lf), (ticket), (ext-lf), the fastest \
                 first; 90 % lookups keep the order of lookups alone almost perfectly, and most comparisons \
                 hold at 70 %",
+        carried_by: "clock",
+        seen_if: "with 10 million keys each class beats the next, in geometric means; and with 1 and \
+                with 10 million keys, of the comparisons of two trees that lookups tell apart, 90 % \
+                have the same outcome at 90 % lookups, and half at 70 %",
+        elsewhere: false,
         cannot_show: &[MANY_CORES],
         gather: mixes::mixes,
     },
@@ -59,6 +64,12 @@ pub const ALL: &[Experiment] = &[
                 (geometric mean 11 %) on abu-dhabi, up to 43 % (23 %) on haswell, and bring occ-avl to the \
                 level of occ-avl-2; with 10 M items, smaller nodes cost int-lf, ticket and ext-lf 17 % on \
                 abu-dhabi, which fetches no pairs of lines",
+        carried_by: "fact, model; clock reported",
+        seen_if: "size classes as in the table of trees; lines touched per visited node fall where \
+                fields were scattered, and rise by a quarter where nodes no longer fill a line; \
+                modelled cache misses per lookup fall at 1 M, of each tree and on average; at 10 M \
+                without pair prefetching, 48-byte nodes miss more than 64-byte ones",
+        elsewhere: true,
         cannot_show: &[MANY_CORES],
         gather: oversights::oversights,
     },
@@ -70,6 +81,11 @@ pub const ALL: &[Experiment] = &[
         claim: "nodes of 48 bytes start at offset 0, 16, 32 or 48 of a line; the 24 bytes that a search \
                 reads of one in four lie in two lines, and the word beyond is read half the time: 1 1/8 \
                 lines per visit",
+        carried_by: "fact, model",
+        seen_if: "25 % ± 0.5 of the nodes straddle, none of 32 or 64 bytes; 1.125 ± 0.01 lines per \
+                visit that reads one child, as the source's visits do (ours read both at once: \
+                1.25); an option aligns the nodes and says what that costs",
+        elsewhere: false,
         cannot_show: &[],
         gather: straddling::straddling,
     },
@@ -82,6 +98,12 @@ pub const ALL: &[Experiment] = &[
                 cache's sets; nodes apart from descriptors make lookups 40 % faster with 1 M items; random \
                 allocations in between spread nodes over all sets, yet lookups stay slow unless \
                 prefetching is off, as the lines fetched beside nodes are useless",
+        carried_by: "fact, model",
+        seen_if: "nodes cover half of the sets of L1, L2 and a last level without slices, give or take \
+                the root's → at least 99 %; neighbour lines that hold a node 0 → at least 0.9; \
+                modelled misses per lookup fall by a quarter; three variants: mixed, mixed with \
+                noise, segregated",
+        elsewhere: false,
         cannot_show: &[],
         gather: sets::half,
     },
@@ -93,6 +115,10 @@ pub const ALL: &[Experiment] = &[
         claim: "a row, a wrapper and a node of 64 bytes follow one another, so each kind repeats every 192 \
                 bytes, and haswell's hash maps it to a third of the sets of the last level; external trees \
                 allocate two nodes and are immune",
+        carried_by: "fact; model with a slice function of our own making",
+        seen_if: "at least 95 % of strides are 192 bytes when mixed; coverage about ⅓ against about 1 \
+                segregated; the external pattern is spread",
+        elsewhere: true,
         cannot_show: &[
             "the hash of the source's processor, which nobody has published: the model folds a line's number \
              modulo 3, which is a function of our making",
@@ -108,6 +134,10 @@ pub const ALL: &[Experiment] = &[
                 after one more allocation of 32 bytes at the start, 75 % have it in the line beside, all \
                 of them from an odd line, where fetching pairs does not help: 14 % (abu-dhabi) and 11 % \
                 (haswell) slower with 1 M items",
+        carried_by: "fact; clock reported",
+        seen_if: "75 ± 3 % → 0; of the shifted pairs at least 99 % begin in an odd line; a policy that \
+                allocates leaf and parent as one block, which then share a line in every such pair",
+        elsewhere: false,
         cannot_show: &[],
         gather: straddling::collocation,
     },
@@ -119,6 +149,11 @@ pub const ALL: &[Experiment] = &[
         claim: "restarting occ-avl-2 at the root instead of returning through recursion makes lookups 17 % \
                 faster with 1 M items on haswell, reading no versions either another 12 %, 31 % in all, and \
                 21 % with 10 M items; a third read of a line sets off a prefetch",
+        carried_by: "fact; clock reported",
+        seen_if: "stack bytes per level, which the compiled program does not tell; words needed per \
+                visited node 3 → 2, in the place of loads; no restarts in a read-only run; \
+                restarting at the root is not slower",
+        elsewhere: true,
         cannot_show: &[
             "that a third read of a line sets off a prefetch: it needs that processor, and counters, which a \
              virtual machine has not",
@@ -140,6 +175,11 @@ pub const ALL: &[Experiment] = &[
                 48 bytes hide that locks share lines, so that edge-int-lf's database time rises from 58 to \
                 67 s until the locks are padded to 192 bytes; the order of the trees is near that of the \
                 microbenchmark again",
+        carried_by: "fact, model; clock reported",
+        seen_if: "pages that hold nodes halve; runs of neighbouring pages at least five times as long; \
+                locks per line 1.33 → 1; modelled TLB misses per transaction at most 0.6 of mixed, \
+                with 4 KiB and 2 MiB pages",
+        elsewhere: false,
         cannot_show: &[MANY_CORES],
         gather: database::database,
     },
@@ -154,6 +194,10 @@ pub const ALL: &[Experiment] = &[
                 that of edge-ext-lf falls by 10 s and rises by 6 s, and int-lf with nodes of 64 bytes and \
                 descriptors of 112 bytes takes 97 instead of 113 s in the index and 140 instead of 135 s in \
                 the database",
+        carried_by: "fact, model; clock reported",
+        seen_if: "TPC-C's consistency conditions hold; facts and model as in bst/1.9, with two to four \
+                warehouses",
+        elsewhere: true,
         cannot_show: &[
             MANY_CORES,
             "48 warehouses, which take more than 30 GiB: there are two here, or as many as --keys rows fill",
@@ -169,6 +213,10 @@ pub const ALL: &[Experiment] = &[
         claim: "allocators should tell which size class an object is in, which types lie close together, \
                 and how each type spreads over the sets of the last level; such queries could find layout \
                 problems by themselves",
+        carried_by: "fact",
+        seen_if: "one command answers all three for any structure here and for a user's own types, and \
+                names bst/1.4 to 1.7 on the baseline builds and not on the fixed ones",
+        elsewhere: false,
         cannot_show: &[],
         gather: questions::questions,
     },
@@ -187,24 +235,11 @@ mod tests {
     use crate::flags::reproduce::ReproduceArgs;
     use crate::reproduce::evidence::Verdict;
     use crate::reproduce::lab::Lab;
-    use crate::reproduce::plan::Plan;
+    use crate::reproduce::plan::{Plan, tests::args};
 
     /// A lab for small experiments.
     pub fn lab() -> Lab {
-        let args = ReproduceArgs {
-            experiments: Vec::new(),
-            level: "facts,model".into(),
-            keys: None,
-            quick: true,
-            machine: None,
-            with_erlang: false,
-            svg: None,
-            db_bench: None,
-            load_only: None,
-            sync: crate::flags::args::SyncArgs::default(),
-            seed: "1".into(),
-            format: "table".into(),
-        };
+        let args = ReproduceArgs { level: "facts,model".into(), quick: true, ..args() };
         Lab::new(Plan::new(&args).unwrap())
     }
 

@@ -29,6 +29,10 @@ pub const EXPERIMENT: Experiment = Experiment {
     claim: "counting entries and memory on a line for each scheduler takes the write of a shared \
             line out of each insert and removal, so that these scale; an exact count then needs a \
             snapshot of all lines and is slower, so a table can have a single counter",
+    carried_by: "fact; clock reported",
+    seen_if: "shared-line writes per insert 1 → 0; len exact when quiescent; the cost of len \
+            reported",
+    elsewhere: false,
     cannot_show: &[
         "the counter of memory: pools here count the memory that they take from the system, and \
          no single entry",

@@ -26,6 +26,11 @@ pub const EXPERIMENT: Experiment = Experiment {
             other structure, and with range updates over 12 times; the lock-free tree is over \
             twice as fast as related lock-free structures in many scenarios; a tree that is asked \
             for longer ranges joins base nodes, and splits them when ranges are short again",
+    carried_by: "fact; clock reported",
+    seen_if: "ranges are linearizable by the checker; base nodes per query fall after joins; after \
+            a switch from ranges of 10 to 100 000 keys the route nodes fall to a plateau, and \
+            return after the switch back; lookups of the lock-free variant write nothing",
+    elsewhere: true,
     cannot_show: &[
         "the source's throughput on up to 128 hardware threads: this needs such a machine",
         "the source's other structures with atomic ranges: a lock around a map takes their place, \

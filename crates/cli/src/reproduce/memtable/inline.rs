@@ -26,6 +26,10 @@ pub const EXPERIMENT: Experiment = Experiment {
     claim: "a node with its key behind it takes one allocation instead of two, and 1 to 8 bytes \
             less; 32 M random inserts by one thread, keys of 16 bytes and empty values: 310 k → \
             410 k per second; larger values: 5 to 10 %",
+    carried_by: "fact; clock reported",
+    seen_if: "one allocation per insert against two; bytes per entry lower by the pointer less \
+            padding; towers of 4/3 pointers on average; inline at least 1.05 × as fast",
+    elsewhere: false,
     cannot_show: &[],
     gather,
 };

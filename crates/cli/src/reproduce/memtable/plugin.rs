@@ -30,6 +30,10 @@ pub const EXPERIMENT: Experiment = Experiment {
     claim: "an unmodified `db_bench -memtablerep=NAME` uses a memtable of Silvics from a preloaded \
             library; it fills, reads, reads while it writes and seeks; the memory that it reports \
             is within 1 % of the held bytes",
+    carried_by: "fact; clock reported",
+    seen_if: "fills, reads, reads while writing and seeks are right; reported memory within 1 % of \
+              the held bytes; compared with skip_list in alternation",
+    elsewhere: false,
     cannot_show: &[
         "the speed of skip_list in a library of RocksDB with assertions, such as Debian's: they \
          make it two times slower or more, and db_bench.sh says whether there are any",

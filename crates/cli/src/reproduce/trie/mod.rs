@@ -80,6 +80,10 @@ pub const ALL: &[Experiment] = &[
         claim: "nodes of alphabets of 2, 4, 16 and 256 characters have 48, 64, 160 and 2080 bytes; tries \
                 of a million random keys of 128 bits take 107 963 659, 114 748 505, 225 471 634 and \
                 2 284 996 369 bytes",
+        carried_by: "fact",
+        seen_if: "node sizes equal, totals within 2 %; a variant whose leaves have no child arrays, \
+                and what it saves",
+        elsewhere: false,
         cannot_show: &[],
         gather: sizes::gather,
     },
@@ -90,6 +94,10 @@ pub const ALL: &[Experiment] = &[
         machine: MACHINE,
         claim: "under cachegrind, with spin locks, 2.4, 3.8, 4.1 and 7.4 % of the accesses miss the first \
                 level for alphabets of 2, 4, 16 and 256 characters, and 0.7, 1.3, 1.8 and 5.6 % the last",
+        carried_by: "model",
+        seen_if: "the same order; the byte alphabet's last-level rate at least three times the \
+                hexadecimal one's; cachegrind within 20 % on the first level",
+        elsewhere: false,
         cannot_show: &[
             "the rates themselves: cachegrind counts every access of a program, and the source's program \
              is another one, and loads by eight threads; here one thread does",
@@ -103,6 +111,10 @@ pub const ALL: &[Experiment] = &[
         machine: MACHINE,
         claim: "tries of characters of 2k bits are half as deep as those of k bits; an alphabet of 16 is \
                 the best at eight threads, and one of 256 is unsteady",
+        carried_by: "fact; clock reported",
+        seen_if: "depth falls from alphabet to alphabet in proportion to the bits per character; the \
+                order reported with its spread; 16 expected at least as fast as 2 and as 256",
+        elsewhere: false,
         cannot_show: &[
             "throughput on eight hardware threads: this needs such a machine; the lines of the clock run \
              eight threads on the cores of this one",
@@ -117,6 +129,10 @@ pub const ALL: &[Experiment] = &[
         claim: "by inserts alone of eight threads, glibc reaches 273 541 per second, jemalloc 732 995, tcmalloc \
                 839 010; transactions abort by traps: glibc makes 6196 calls of brk, 50 of mmap and 22 of futex, \
                 tcmalloc 409, 301 and 3912",
+        carried_by: "fact",
+        seen_if: "one build per allocator, traps into the system counted; the pool traps least; \
+                ranking by traps per insert",
+        elsewhere: true,
         cannot_show: &[
             "aborts of hardware transactions: they need a CPU with TSX; the traps that cause them are counted",
         ],
@@ -129,6 +145,11 @@ pub const ALL: &[Experiment] = &[
         machine: MACHINE,
         claim: "teleportation beats all locks below thirteen threads, and does not collapse when threads \
                 exceed the hardware's; spin locks collapse",
+        carried_by: "clock",
+        seen_if: "version validation in place of the transaction: not slower than hand-over-hand spin \
+                locks from two threads on; at four times the cores it keeps 70 % of its peak while \
+                spin locks lose half",
+        elsewhere: true,
         cannot_show: &[
             "hardware transactions: they need a CPU with TSX, and --sync rtm; else versions in the nodes \
              validate the walks",
@@ -144,6 +165,10 @@ pub const ALL: &[Experiment] = &[
         claim: "at eight threads limits of retries hardly matter (9.6 to 10.0 M/s for 0 to 10 retries of \
                 reads); at sixteen, more retries of reads raise the throughput from 4.3 to 7.9 M/s, and \
                 reads matter more than changes",
+        carried_by: "fact, clock, with aborts injected",
+        seen_if: "the same heat map from real validation failures and a model of aborts; with more \
+                threads than cores, retrying reads helps more than retrying changes",
+        elsewhere: true,
         cannot_show: &[
             "aborts of hardware transactions: they need a CPU with TSX, and --sync rtm; else a stand-in \
              injects aborts, and versions fail to validate",

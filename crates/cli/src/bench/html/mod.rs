@@ -1,0 +1,307 @@
+//! The page of a benchmark: charts, a table below each with the same figures, and all samples.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `names` | the contenders of a report, with their names |
+//! | `across` | throughput by keys and by mix, and the first table |
+//! | `latency` | curves of latencies |
+
+mod across;
+mod latency;
+mod names;
+
+use super::render;
+use super::report::{LoadRow, Report, Row};
+use crate::drive::stats::Interval;
+use crate::flags::error::Error;
+use crate::flags::units::plural;
+use crate::page::chart::{Bar, Bars, Lines, Point};
+use crate::page::scale::{Scale, plain};
+use crate::page::{self, Page, origin};
+use names::Names;
+
+/// The unit of throughput.
+const MOPS: &str = "million operations per second";
+/// The unit of ratios.
+const RATIO: &str = "ratio to the first contender, by round";
+
+/// The page of a report.
+pub fn page(report: &Report) -> Result<String, Error> {
+    let names = Names::of(report);
+    let mut page = Page::new(&title(report, &names));
+    page.facts(&facts(report));
+    page.contents(&contents(report));
+    for remark in render::remarks(report) {
+        page.labelled("Note", &remark);
+    }
+    across::first(&mut page, report, &names);
+    for rows in report.results.chunk_by(|a, b| a.key.cell == b.key.cell) {
+        cell(&mut page, report, &names, rows);
+    }
+    across::keys(&mut page, report, &names);
+    across::mixes(&mut page, report, &names);
+    builds(&mut page, report);
+    page.heading(2, "save", "Data");
+    let samples = |count: usize| format!("{count} sample{}", plural(count));
+    let runs = report.results.iter().map(|row| row.samples.len()).sum();
+    page.paragraph(&format!(
+        "This page contains its whole report, with the {} of runs behind its figures. It has the \
+         fields of `silvics bench --format json`.",
+        samples(runs)
+    ));
+    page.data("silvics-bench", report)?;
+    Ok(page.finish())
+}
+
+fn title(report: &Report, names: &Names) -> String {
+    let count = names.count();
+    let cells: Vec<String> =
+        distinct(report.results.iter().map(|row| render::keys_heading(&row.key)));
+    let keys = match &cells[..] {
+        [] => "nothing that was finished".into(),
+        [one] => one.clone(),
+        several => format!("{} key spaces", several.len()),
+    };
+    format!("{count} contender{} on {keys}", plural(count))
+}
+
+fn facts(report: &Report) -> Vec<(&'static str, String)> {
+    let config = &report.config;
+    let mut facts = origin::facts(&report.machine);
+    facts.push((
+        "Method",
+        format!(
+            "{} round{} of {} s after a load, contenders in turns A B … B A, threads pinned, seed \
+             {}. A figure is the median of the rounds. Its interval covers the median with a \
+             probability of {:.0} % (order statistics). A ratio is the median of the rounds' ratios \
+             to the first contender.",
+            config.rounds,
+            plural(config.rounds),
+            config.seconds,
+            config.seed,
+            100.0 * config.interval_coverage
+        ),
+    ));
+    if config.loads < config.rounds {
+        let text = format!(
+            "in {} of the rounds; their intervals cover the median with {:.0} %",
+            config.loads,
+            100.0 * config.load_interval_coverage
+        );
+        facts.push(("Loads", text));
+    }
+    if let Some(set) = config.keyset {
+        facts.push(("Keys", format!("the key set {set} of this seed, half of them loaded")));
+    }
+    if let Some(file) = &config.key_file {
+        facts.push(("Keys", format!("{} of `{}`, half of them loaded", file.keys, file.path)));
+    }
+    if let Some(clock) = config.clock_ns {
+        facts.push(("Clock", format!("a reading takes {clock:.1} ns, which latencies contain")));
+    }
+    facts
+}
+
+/// The identifiers and texts of the sections.
+fn contents(report: &Report) -> Vec<(String, String)> {
+    let cells = report.results.chunk_by(|a, b| a.key.cell == b.key.cell);
+    let mut contents: Vec<(String, String)> =
+        cells.map(|rows| (cell_id(&rows[0]), render::keys_heading(&rows[0].key))).collect();
+    contents.extend(across::contents(report));
+    contents.push(("save".into(), "Data".into()));
+    contents
+}
+
+fn cell_id(row: &Row) -> String {
+    format!("cell-{}", row.key.cell)
+}
+
+/// The items, each once, in the order of their first occurrence.
+fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
+    items.fold(Vec::new(), |mut seen, item| {
+        if !seen.contains(&item) {
+            seen.push(item);
+        }
+        seen
+    })
+}
+
+/// The section of a key space.
+fn cell(page: &mut Page, report: &Report, names: &Names, rows: &[Row]) {
+    page.heading(2, &cell_id(&rows[0]), &render::keys_heading(&rows[0].key));
+    for workload in distinct(rows.iter().map(render::workload)) {
+        let rows: Vec<&Row> = rows.iter().filter(|row| render::workload(row) == workload).collect();
+        let id = page::id(format!("{} {workload}", cell_id(rows[0])));
+        page.heading(3, &id, &page::capital(&workload));
+        page.charts(&[throughput(names, &rows), ratios(names, &rows)]);
+        for threads in distinct(rows.iter().map(|row| row.threads)) {
+            let rows: Vec<&Row> =
+                rows.iter().copied().filter(|row| row.threads == threads).collect();
+            page.titled_table(&caption(rows[0]), &render::table(&rows, report.is_busy()));
+        }
+        latency::section(page, names, &rows);
+    }
+    let loads: Vec<&LoadRow> =
+        report.loads.iter().filter(|load| load.key.cell == rows[0].key.cell).collect();
+    if !loads.is_empty() {
+        load(page, names, &loads);
+    }
+}
+
+/// The title of a table of runs.
+fn caption(row: &Row) -> String {
+    let threads = format!("{} thread{}", row.threads, plural(row.threads));
+    match row.own_ns {
+        Some(own) => format!("{threads}; of each operation, {own:.1} ns are the loop's own"),
+        None => threads,
+    }
+}
+
+/// Throughput by threads: lines if there are several numbers of threads, else bars.
+fn throughput(names: &Names, rows: &[&Row]) -> String {
+    let mut threads = distinct(rows.iter().map(|row| row.threads));
+    threads.sort_unstable();
+    if let [only] = threads[..] {
+        let mut bars: Vec<Bar> =
+            rows.iter().map(|row| bar(names, row, String::new(), row.mops)).collect();
+        bars.sort_by(|a, b| f64::total_cmp(&b.figure.median, &a.figure.median));
+        let title = format!("Throughput with {only} thread{}", plural(only));
+        return Bars { title, unit: MOPS.into(), ratios: false, rows: bars }.html();
+    }
+    let place = |row: &Row| threads.iter().position(|&of| of == row.threads);
+    let ticks = threads.iter().map(ToString::to_string).collect();
+    lines("Throughput by threads", "threads", names, rows, ticks, place)
+}
+
+/// A chart with the throughput of rows, each of which has one of the places across.
+fn lines(
+    title: &str,
+    across: &str,
+    names: &Names,
+    rows: &[&Row],
+    ticks: Vec<String>,
+    place: impl Fn(&Row) -> Option<usize>,
+) -> String {
+    let last = ticks.len().saturating_sub(1).max(1) as f64;
+    let series = names.series(rows.iter().map(|row| &row.key), |number| {
+        let of = rows.iter().filter(|row| names.number(&row.key) == number);
+        let mut points: Vec<Point> = of
+            .filter_map(|row| {
+                let x = place(row)? as f64 / last;
+                let Interval { median, low, high } = row.mops;
+                Some(Point { x, y: median, ends: Some([low, high]), signed: true })
+            })
+            .collect();
+        points.sort_by(|a, b| f64::total_cmp(&a.x, &b.x));
+        points
+    });
+    Lines {
+        title: title.into(),
+        unit: MOPS.into(),
+        across: across.into(),
+        ticks: ticks.into_iter().enumerate().map(|(at, text)| (at as f64 / last, text)).collect(),
+        scale: Scale::linear(rows.iter().map(|row| row.mops.high)),
+        write: plain,
+        series,
+    }
+    .html()
+}
+
+fn bar(names: &Names, row: &Row, group: String, figure: Interval) -> Bar {
+    Bar {
+        group,
+        name: names.name(&row.key),
+        number: names.number(&row.key),
+        figure,
+        text: render::figure(figure.median),
+    }
+}
+
+/// Ratios to the first contender, by number of threads.
+fn ratios(names: &Names, rows: &[&Row]) -> String {
+    let several = distinct(rows.iter().map(|row| row.threads)).len() > 1;
+    let group = |row: &Row| {
+        let text = format!("{} thread{}", row.threads, plural(row.threads));
+        if several { text } else { String::new() }
+    };
+    let bars = rows.iter().filter_map(|row| {
+        let ratio = row.ratio?;
+        let text = format!("{:.2}", ratio.median);
+        Some(Bar { text, ..bar(names, row, group(row), ratio) })
+    });
+    let first = rows.first().map_or_else(String::new, |row| names.name(&row.key));
+    let title = format!("Ratio to {first}");
+    let mut bars: Vec<Bar> = bars.collect();
+    // Groups keep the order of the threads.
+    bars.sort_by(|a, b| {
+        let order = (a.group.len(), &a.group).cmp(&(b.group.len(), &b.group));
+        order.then_with(|| f64::total_cmp(&b.figure.median, &a.figure.median))
+    });
+    Bars { title, unit: RATIO.into(), ratios: true, rows: bars }.html()
+}
+
+/// The section of loads and bytes.
+fn load(page: &mut Page, names: &Names, loads: &[&LoadRow]) {
+    let threads = loads[0].threads;
+    let id = format!("load-{}", loads[0].key.cell);
+    page.heading(3, &id, &format!("Load by {threads} thread{}", plural(threads)));
+    let bar = |load: &LoadRow, figure: Interval, text: String| Bar {
+        group: String::new(),
+        name: names.name(&load.key),
+        number: names.number(&load.key),
+        figure,
+        text,
+    };
+    let mut speeds: Vec<Bar> =
+        loads.iter().map(|load| bar(load, load.mops, render::figure(load.mops.median))).collect();
+    speeds.sort_by(|a, b| f64::total_cmp(&b.figure.median, &a.figure.median));
+    let mut bytes: Vec<Bar> = loads
+        .iter()
+        .filter_map(|load| {
+            let bytes = load.footprint.bytes_per_key?;
+            let figure = Interval { median: bytes, low: bytes, high: bytes };
+            Some(bar(load, figure, format!("{bytes:.1}")))
+        })
+        .collect();
+    bytes.sort_by(|a, b| f64::total_cmp(&a.figure.median, &b.figure.median));
+    let title = "Speed of the load".into();
+    let speeds =
+        Bars { title, unit: "million inserts per second".into(), ratios: false, rows: speeds };
+    let title = "Memory after the load, the least first".into();
+    let bytes = Bars { title, unit: "bytes per key".into(), ratios: false, rows: bytes };
+    page.charts(&[speeds.html(), bytes.html()]);
+    page.table(&render::load_table(loads));
+}
+
+/// The gain of the fixed builds.
+fn builds(page: &mut Page, report: &Report) {
+    if report.builds.is_empty() {
+        return;
+    }
+    page.heading(2, "builds", "Fixed over baseline builds");
+    let mut table = crate::output::table(&[
+        "tree",
+        "placement",
+        "pages",
+        "threads",
+        "mix",
+        "batch",
+        "ratio",
+        "interval",
+    ]);
+    for build in &report.builds {
+        let [ratio, ends] = render::median_and_ends(Some(build.ratio));
+        let mean = || format!("geometric mean of {} trees", build.trees);
+        table.add_row([
+            build.index.clone().unwrap_or_else(mean),
+            build.placement.into(),
+            build.pages.clone(),
+            build.threads.to_string(),
+            build.mix.clone(),
+            build.batch.to_string(),
+            ratio,
+            ends,
+        ]);
+    }
+    page.table(&table);
+}
