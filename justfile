@@ -99,6 +99,14 @@ advised file:
 bench:
     cargo run --release -- bench
 
+# Run all experiments at the levels that need no clock, and write docs/results/experiments.jsonl and
+# the tables of docs/experiments.md.
+experiments:
+    SILVICS_COMMIT=$(git rev-parse --short HEAD) cargo run --release -- reproduce --all --quick \
+        --level facts,model --format json > target/experiments.jsonl
+    cp target/experiments.jsonl docs/results/
+    SILVICS_BLESS=1 cargo test -p silvics-cli --bin silvics tables_of_the_document
+
 # Compare pools with the system's malloc.
 bench-pool:
     cargo bench -p silvics-pool --bench malloc

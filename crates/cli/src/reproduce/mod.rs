@@ -22,9 +22,12 @@
 //! | `turns` | runs on threads, in turns |
 //! | `report` | the result, as a table and as JSON |
 //! | `html` | all results, as a page |
+//! | `document` | the tables of docs/experiments.md |
 
 mod art;
 mod bst;
+#[cfg(test)]
+mod document;
 mod ets;
 mod evidence;
 mod heat;
