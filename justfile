@@ -107,6 +107,10 @@ experiments:
     cp target/experiments.jsonl docs/results/
     SILVICS_BLESS=1 cargo test -p silvics-cli --bin silvics tables_of_the_document
 
+# Open the pages of the command in a browser without a network.
+pages *flags:
+    .ci/step pages {{flags}}
+
 # Compare pools with the system's malloc.
 bench-pool:
     cargo bench -p silvics-pool --bench malloc
