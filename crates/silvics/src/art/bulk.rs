@@ -134,20 +134,20 @@ impl<'t, 'k, K: LeafKey + ?Sized, P: Placement, S: Sampler> Builder<'t, 'k, K, P
         };
         let digit = K::digit(current.first, open.depth);
         open.last = current.last;
-        match current.root {
+        let joined = match current.root {
             Top::Few(entries) if K::is_direct(open.depth) => {
                 reserved(&mut self.values, 1)?.push((digit, entries.as_slice()[0].1));
+                self.current = None;
+                return Ok(());
             }
-            Top::Few(entries)
-                if self.children.len() == open.start
-                    && let Some(few) = joined(open.few, entries) =>
-            {
-                open.few = Some(few);
-            }
-            Top::Few(_) | Top::Node(_) => {
-                self.spread()?;
-                self.hang(digit)?;
-            }
+            Top::Few(entries) if self.children.len() == open.start => joined(open.few, entries),
+            Top::Few(_) | Top::Node(_) => None,
+        };
+        if joined.is_some() {
+            open.few = joined;
+        } else {
+            self.spread()?;
+            self.hang(digit)?;
         }
         self.current = None;
         Ok(())
