@@ -173,7 +173,7 @@ const char *silvics_strerror(int32_t status);
 // one if no call has failed. It is valid until the next error of this thread.
 const char *silvics_last_error(void);
 
-// Returns the version of the library, such as `0.1.0`.
+// Returns the version of the library, such as `0.2.0`.
 const char *silvics_version(void);
 
 // Fills options with their default values.

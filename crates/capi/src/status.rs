@@ -233,7 +233,7 @@ pub extern "C" fn silvics_last_error() -> *const c_char {
     LAST.try_with(|last| last.borrow().as_ptr()).unwrap_or(c"".as_ptr())
 }
 
-/// Returns the version of the library, such as `0.1.0`.
+/// Returns the version of the library, such as `0.2.0`.
 #[unsafe(no_mangle)]
 pub extern "C" fn silvics_version() -> *const c_char {
     const VERSION: &CStr =

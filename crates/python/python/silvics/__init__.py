@@ -30,7 +30,7 @@ __all__ = [
     "UnsupportedError",
     "ValuesView",
 ]
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _MISSING = object()
 
