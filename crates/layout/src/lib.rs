@@ -36,6 +36,8 @@
 //! model is deterministic too, but it is a model. Its module documentation lists where it departs
 //! from real machines.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 #[cfg(feature = "analysis")]
 mod analysis;
 mod class;

@@ -84,6 +84,8 @@
 //! behind features of their names, jemalloc (also with an arena per object kind), mimalloc and
 //! tcmalloc.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod arena;
 mod budget;
 mod bytes;

@@ -150,6 +150,7 @@
 //! | `uuid` | no | keys of type `uuid::Uuid` |
 //! | `rayon` | no | `par_iter` and `par_range` of [`Map::pin_owned`]; maps and sets `collect` parallel iterators |
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(
     silvics_shuttle,
     allow(

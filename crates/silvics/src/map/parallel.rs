@@ -80,7 +80,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> OwnedView<'_, K, V, I> {
 }
 
 /// Iterates in parallel over all entries, with the guarantee of [`OwnedView::par_range`]. For a
-/// [`Set`](super::Set), use its map.
+/// [`Set`], use its map.
 impl<'v, K: Key, V: Value, I: MapIndex<Key = K::Form>> IntoParallelIterator
     for &'v OwnedView<'_, K, V, I>
 where
