@@ -5,6 +5,7 @@ use silvics::dynamic::{AnyMap, Structure};
 use silvics::{Check, Map, Options};
 use std::io::{self, Write};
 use std::ops::Bound;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
 
 /// A writer whose bytes can be read while it is used.
@@ -178,6 +179,50 @@ fn threads_have_numbers() {
 struct Failing {
     left: usize,
     panics: bool,
+}
+
+/// A writer all of whose code panics: its calls, with a payload that does when it is dropped, and
+/// its own drop.
+struct Vicious;
+
+struct Payload;
+
+impl Drop for Payload {
+    fn drop(&mut self) {
+        panic!("a payload is dropped");
+    }
+}
+
+impl Write for Vicious {
+    fn write(&mut self, _bytes: &[u8]) -> io::Result<usize> {
+        std::panic::panic_any(Payload);
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        panic!("the writer is flushed");
+    }
+}
+
+impl Drop for Vicious {
+    fn drop(&mut self) {
+        panic!("the writer is dropped");
+    }
+}
+
+/// A value that is dropped while the index has its word would be found by its count.
+#[test]
+fn no_code_of_a_writer_unwinds_through_an_operation() {
+    let value = Arc::new(7);
+    let (mut map, recorder) = Map::<u64, Arc<u64>>::new().record(Vicious).unwrap();
+    for n in 0..2000 {
+        assert!(map.insert(n % 500, Arc::clone(&value)).is_none_or(|old| **old == 7));
+    }
+    assert_eq!(map.check().unwrap(), 500);
+    let ended = std::panic::catch_unwind(AssertUnwindSafe(|| recorder.finish()));
+    assert!(ended.is_err(), "the writer's drop is the caller's to catch");
+    map.flush();
+    assert!(map.pin().iter().all(|(_, found)| **found == 7));
+    drop(map);
+    assert_eq!(Arc::strong_count(&value), 1);
 }
 
 impl Write for Failing {

@@ -18,12 +18,13 @@ const AT_ONCE: usize = 1024;
 
 impl<K: Key<Form: TraceKey>, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
     /// Records the operations of this map as JSON lines, from now on: [`crate::recording`] has the
-    /// format. The keys that are present are written first. The recorded map has all methods of a
-    /// map, and its operations wait for the writer. [`Recorder::finish`] ends the recording and
-    /// reports errors of the writer.
+    /// format. The keys that are present are written first. The recorded map has the methods of
+    /// this one, except for ranks and atomic ranges. [`Recorder::finish`] ends the recording and
+    /// reports errors of the writer. `silvics advise --trace FILE` measures indexes with the trace.
     ///
-    /// `silvics advise --trace FILE` measures indexes with the trace. The writer must not use the
-    /// map.
+    /// Operations wait for the writer, and are pinned meanwhile. So a slow writer keeps memory that
+    /// any map of the domain frees. A writer that uses the map, or that takes a lock whose holder
+    /// uses the map, blocks for ever.
     ///
     /// ```
     /// use silvics::Map;

@@ -73,7 +73,7 @@ pub(crate) struct Log {
 }
 
 struct State {
-    /// `None` once the trace has its last line.
+    /// `None` once the recording has ended.
     to: Option<BufWriter<Box<dyn Write + Send>>>,
     operations: u64,
     /// The first error of the writer. No line follows it.
@@ -124,28 +124,38 @@ impl Log {
         rest(&mut line);
         line.extend(b"}\n");
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(to) = &mut state.to else { return };
-        // The operation has taken effect, so its caller must learn of it: a panic of the writer
-        // ends the recording, and nothing else.
-        let written = catch_unwind(AssertUnwindSafe(|| to.write_all(&line)));
-        match written.unwrap_or_else(|_| Err(io::Error::other("the writer of the trace panicked")))
-        {
-            Ok(()) => state.operations += 1,
-            Err(error) => {
-                (state.to, state.error) = (None, Some(error));
-                self.open.store(false, Ordering::Relaxed);
-            }
+        if state.error.is_some() {
+            return;
         }
+        let Some(to) = &mut state.to else { return };
+        // The operation has taken effect, so its caller must learn of it: whatever the writer does
+        // ends the recording, and nothing else. So the writer, whose drop may panic, stays until
+        // `end`, and a panic's payload, whose drop may, too, stays for good.
+        let error = match catch_unwind(AssertUnwindSafe(|| to.write_all(&line))) {
+            Ok(Ok(())) => {
+                state.operations += 1;
+                return;
+            }
+            Ok(Err(error)) => error,
+            Err(payload) => {
+                std::mem::forget(payload);
+                io::Error::other("the writer of the trace panicked")
+            }
+        };
+        state.error = Some(error);
+        self.open.store(false, Ordering::Relaxed);
     }
 
     fn end(&self) -> io::Result<u64> {
         self.open.store(false, Ordering::Relaxed);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(error) = state.error.take() {
+        let (to, error, operations) = (state.to.take(), state.error.take(), state.operations);
+        drop(state); // the writer is the caller's code
+        if let Some(error) = error {
+            drop(to.map(BufWriter::into_parts)); // without another write
             return Err(error);
         }
-        let operations = state.operations;
-        if let Some(mut to) = state.to.take() {
+        if let Some(mut to) = to {
             writeln!(to, "{{\"end\": {operations}}}")?;
             to.flush()?;
         }
