@@ -14,7 +14,7 @@
 //!
 //! # Invariants
 //! * T1: a word with the lowest bits `00` has the address of a block that [`Values::store`] has
-//!   made, and that has not been freed. It has the block's length, or [`LONG`] if that is as large.
+//!   made, and that has not been freed. It has the block's length, or `LONG` if that is as large.
 //!   A block never changes.
 //! * T2: a text becomes an integer only if the integer's decimal form is that text. So the bytes
 //!   that come out are those that went in.

@@ -7,8 +7,8 @@ use silvics_testkit::{
 };
 
 /// The runs of a property in which it must refute a mistake once. Many mistakes show only if
-/// threads meet, which is rarer on a machine that has much else to do. A run takes a part of a second,
-/// and the first that refutes the mistake is the last.
+/// threads meet, which is rarer on a machine that has much else to do. A run takes a part of a
+/// second, and the first that refutes the mistake is the last.
 const RUNS: usize = 32;
 
 /// Fails unless a property refutes a mistake.
