@@ -204,6 +204,19 @@ pub fn structures(plan: &Plan) -> Result<Vec<Cell>, Error> {
     Ok(cells)
 }
 
+/// The cells of the first stage: each structure in its usual place, called with as many keys as the
+/// program can hand over, and the usual cell, which is first.
+pub fn first(plan: &Plan) -> Result<Vec<Cell>, Error> {
+    let structures = structures(plan)?;
+    let usual = structures[0];
+    let batch = batches(plan).last().copied().unwrap_or(1);
+    let mut cells: Vec<Cell> = structures.into_iter().map(|cell| Cell { batch, ..cell }).collect();
+    if batch > 1 {
+        cells.insert(0, usual);
+    }
+    Ok(cells)
+}
+
 /// The names of the contenders that can do what is needed, the usual one first.
 fn names(plan: &Plan) -> Vec<String> {
     if let Some((first, others)) = plan.needs.split_first() {

@@ -51,7 +51,7 @@ pub struct Found<K: BenchKey + ?Sized> {
 
 /// Searches for the best cell within the budget.
 pub fn search<K: BenchKey + ?Sized>(lab: &mut Lab<'_, K>) -> Result<Found<K>, Error> {
-    let all = of_length(lab, cells::structures(lab.plan)?)?;
+    let all = of_length(lab, cells::first(lab.plan)?)?;
     let budget = lab.plan.budget.as_secs_f64();
     let time = Duration::from_secs_f64((budget / 1500.0).clamp(0.005, 0.05));
     lab.take(FEW_KEYS.min(lab.fitting(all.len())));
@@ -76,7 +76,11 @@ pub fn search<K: BenchKey + ?Sized>(lab: &mut Lab<'_, K>) -> Result<Found<K>, Er
 
     let mut trials = anew(&leaders);
     for leader in &leaders {
-        trials.extend(leader.cell.neighbours(lab.plan).into_iter().map(Trial::new));
+        for cell in leader.cell.neighbours(lab.plan) {
+            if trials.iter().all(|trial: &Trial<K>| trial.cell != cell) {
+                trials.push(Trial::new(cell));
+            }
+        }
     }
     measured += trials.len() - leaders.len();
     let keys = affordable(
@@ -187,15 +191,13 @@ fn anew<K: BenchKey + ?Sized>(trials: &[Trial<K>]) -> Vec<Trial<K>> {
     trials.iter().map(Trial::anew).collect()
 }
 
-/// The best structure with every change that paid by itself.
+/// The best structure with every change that paid by itself. The trials begin with the leaders.
 fn combined<K: BenchKey + ?Sized>(lab: &Lab<'_, K>, trials: &[Trial<K>]) -> Option<Cell> {
     let scores = scores(lab.plan.goal, trials);
     let (top, _) = scores.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1))?;
-    let plain = trials.iter().zip(&scores).find(|(trial, _)| {
-        trial.cell.shares_structure(&trials[top].cell)
-            && trial.cell.changes() <= usize::from(!trial.cell.has_usual_structure())
-    });
-    let (plain, score) = plain?;
+    // The leaders come first, and the others are their changes.
+    let mut pairs = trials.iter().zip(&scores);
+    let (plain, score) = pairs.find(|(of, _)| of.cell.shares_structure(&trials[top].cell))?;
     let mut paid: Vec<(f64, &Trial<K>)> = trials
         .iter()
         .zip(&scores)
