@@ -15,6 +15,8 @@ const TIME: Duration = Duration::from_millis(100);
 const ROUNDS: usize = 1;
 const CLOSE_ROUNDS: usize = 9;
 const CLOSE: f64 = 0.75;
+/// A structure with less than this share of the fastest is measured in its usual place alone.
+const FAR: f64 = 0.3;
 /// Two structures whose times differ by less have no order.
 const TIED: f64 = 0.1;
 
@@ -45,20 +47,17 @@ pub fn measure<K: BenchKey + ?Sized>(
     let Some(advice) = &report.advice else { unreachable!("there is advice") };
     let must = |trial: &Trial<K>| trial.cell == advice.of || trial.cell.is_usual();
     lab.take(lab.keys());
-    let every = cells::every(lab.plan)?;
-    let longest = lab.longest();
-    let takes = |cell: &Cell| {
-        longest.is_none_or(|longest| matches!(cell.chosen.takes_length(longest), Ok(Ok(()))))
+    let usual = once(lab, cells::first(lab.plan)?)?;
+    let fastest = usual.iter().map(Trial::rate).fold(0.0, f64::max);
+    let is_far = |cell: &Cell| {
+        let mut same = usual.iter().filter(|of| of.cell.shares_structure(cell));
+        same.all(|of| of.rate() < FAR * fastest)
     };
-    let every: Vec<Cell> = every.into_iter().filter(takes).collect();
-    let cells = every.len();
-    // One at a time: all of them may not fit into memory.
-    let mut trials = Vec::new();
-    for cell in every {
-        let mut one = vec![Trial::new(cell)];
-        lab.rounds(&mut one, TIME, true, |_, round| round >= ROUNDS)?;
-        trials.extend(one);
-    }
+    let far = usual.iter().filter(|of| is_far(&of.cell)).count();
+    let mut every = cells::every(lab.plan)?;
+    every.retain(|cell| !is_far(cell) || *cell == advice.of);
+    let mut trials = once(lab, every)?;
+    let cells = trials.len() + far;
     trials.retain(|trial| has_its_pages(trial) || must(trial));
     let first = scores(lab.plan.goal, &trials);
     let top = first.iter().copied().fold(0.0, f64::max);
@@ -96,6 +95,24 @@ pub fn measure<K: BenchKey + ?Sized>(
         order_is_right: (at_ten.len() > 1).then(|| is_ordered(&at_ten)),
         at_ten,
     })
+}
+
+/// Measures each cell that takes the longest key, one at a time: all of them may not fit into
+/// memory.
+fn once<K: BenchKey + ?Sized>(
+    lab: &mut Lab<'_, K>,
+    cells: Vec<Cell>,
+) -> Result<Vec<Trial<K>>, Error> {
+    let longest = lab.longest();
+    let mut trials = Vec::new();
+    for cell in cells {
+        if longest.is_none_or(|longest| matches!(cell.chosen.takes_length(longest), Ok(Ok(())))) {
+            let mut one = vec![Trial::new(cell)];
+            lab.rounds(&mut one, TIME, true, |_, round| round >= ROUNDS)?;
+            trials.extend(one);
+        }
+    }
+    Ok(trials)
 }
 
 /// The times of the leading structures with ten times the keys, in the predicted order.

@@ -99,7 +99,7 @@ pub fn forecast<K: BenchKey + ?Sized>(
     let mut structures: Vec<&Trial<K>> = found.structures.iter().filter(with_most).collect();
     structures.sort_by(|a, b| b.rate().total_cmp(&a.rate()));
     structures.retain(|trial| trial.cell.chosen.inspects(K::TYPE));
-    // Of a structure that was called in two ways, the faster one.
+    // A structure that was called in two ways is there once, with the faster way.
     let mut seen = HashSet::new();
     structures.retain(|trial| seen.insert(trial.cell.chosen.name()));
     structures.truncate(LEADERS);
