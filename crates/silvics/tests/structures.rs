@@ -433,7 +433,10 @@ fn facts(rows: &[&StructureFacts]) -> String {
     line("keys", &keys);
     line("ranges", &|row| row.scans.to_owned());
     line("checked by", &|row| row.checked.to_owned());
-    table.push_str("\n| build | object | bytes, of the smallest if they vary | read by a search | oversights in the study |\n");
+    table.push_str(
+        "\n| build | object | bytes, of the smallest if they vary | read by a search | oversights \
+         in the study |\n",
+    );
     table.push_str("|---|---|---|---|---|\n");
     for (row, build) in rows.iter().flat_map(|row| row.builds.iter().map(move |build| (row, build)))
     {
