@@ -3,10 +3,11 @@
 use serde_json::Value;
 use silvics::dynamic::{AnyMap, Structure};
 use silvics::{Check, Map, Options};
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::ops::Bound;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Barrier, Mutex};
 
 /// A writer whose bytes can be read while it is used.
 #[derive(Clone, Default)]
@@ -48,52 +49,85 @@ fn operations(lines: &[Value]) -> Vec<String> {
 #[test]
 fn every_operation_has_a_line() {
     let out = Shared::default();
-    let map: Map<u64, String> = (1..=3).map(|n| (n, n.to_string())).collect();
+    let map: Map<u64, String> = (1..=6).map(|n| (n, n.to_string())).collect();
     let (mut map, recorder) = map.record(out.clone()).unwrap();
     {
         let view = map.pin();
         assert_eq!(view.get(2).as_deref().map(String::as_str), Some("2"));
-        assert!(view.insert(4, "4".into()).is_none());
-        assert_eq!(*view.get_or_insert(4, "four".into()), "4");
+        assert!(view.insert(7, "7".into()).is_none());
         assert!(view.remove(1).is_some());
-        assert_eq!(view.range(2..).count(), 3);
-        assert_eq!(view.range_rev(..4).next().map(|(key, _)| key), Some(3));
-        assert_eq!(view.first().map(|(key, _)| key), Some(2));
+        assert!(view.remove(1).is_none());
+        assert!(view.remove_if(2, |value| value == "2").is_ok());
+        assert!(view.update(3, |value| format!("{value}!")).is_some());
+        assert_eq!(view.range(4..).count(), 4);
+        assert_eq!(view.range_rev(..5).next().map(|(key, _)| key), Some(4));
+        assert_eq!(view.first().map(|(key, _)| key), Some(3));
+        assert_eq!(view.last().map(|(key, _)| key), Some(7));
         let mut found = [None, None];
-        view.get_many(&[2, 9], &mut found);
+        view.get_many(&[4, 9], &mut found);
         assert!(found[0].is_some() && found[1].is_none());
     }
-    assert_eq!(map.pop_last().map(|(key, _)| key), Some(4));
+    assert_eq!(map.pop_last().map(|(key, _)| key), Some(7));
+    assert_eq!(map.pop_first().map(|(key, _)| key), Some(3));
     let recorded = recorder.finish().unwrap();
-    map.insert(7, "seven".into()); // after the end
+    map.insert(8, "eight".into()); // after the end
     let lines = out.lines();
     assert_eq!(lines[0]["silvics_trace"], 1);
-    assert_eq!(
-        (lines[0]["key_type"].as_str(), lines[0]["present"].as_u64()),
-        (Some("u64"), Some(3))
-    );
-    let present: Vec<u64> =
-        lines.iter().skip(1).map_while(|line| line["present"].as_u64()).collect();
-    assert_eq!(present, [1, 2, 3]);
-    let ops = operations(&lines);
-    assert_eq!(lines.last().unwrap()["end"].as_u64(), Some(recorded));
-    assert_eq!(ops.len() as u64, recorded);
-    assert_eq!(lines.len(), 1 + 3 + ops.len() + 1);
+    let first = (lines[0]["key_type"].as_str(), lines[0]["present"].as_u64());
+    assert_eq!(first, (Some("u64"), Some(6)));
+    let present = lines.iter().skip(1).map_while(|line| line["present"].as_u64());
+    assert!(present.eq(1..=6));
     let expected = [
         "get 2",
-        "insert 4",
+        "insert 7",
         "remove 1",
-        "scan 2 3 false",
-        "scan 4 1 true",
-        "first",
-        "get_many [2,9]",
-        "pop_last",
+        "remove 1",
+        "get 2",
+        "remove 2",
+        "get 3",
+        "insert 3",
+        "scan 4 4 false",
+        "scan 5 1 true",
+        "first 3",
+        "last 7",
+        "get_many [4,9]",
+        "pop_last 7",
+        "pop_first 3",
     ];
-    let mut rest = ops.iter();
-    for op in expected {
-        assert!(rest.any(|found| found == op), "{op} is missing, or out of order, in {ops:?}");
-    }
-    assert_eq!(map.check().unwrap(), 3);
+    assert_eq!(operations(&lines), expected);
+    assert_eq!(lines.last().unwrap()["end"].as_u64(), Some(recorded));
+    assert_eq!((recorded, lines.len()), (15, 1 + 6 + 15 + 1));
+    assert_eq!(map.check().unwrap(), 4);
+}
+
+/// An exchange reads the state first, and ends there if it is another one.
+#[test]
+fn steps_are_recorded_by_what_they_did() {
+    let out = Shared::default();
+    let (map, recorder) = Map::<u64, u64>::new().record(out.clone()).unwrap();
+    let view = map.pin();
+    assert!(view.compare_exchange(1, None, Some(5)).is_ok());
+    assert!(view.compare_exchange(1, Some(&4), Some(6)).is_err());
+    assert!(view.compare_exchange(1, Some(&5), Some(6)).is_ok());
+    assert!(view.compare_exchange(1, Some(&6), None).is_ok());
+    assert!(view.insert_many([(1, 1), (2, 2)]).iter().all(Option::is_none));
+    assert!(view.pop_first().is_some() && view.pop_first().is_some());
+    assert!(view.pop_first().is_none());
+    recorder.finish().unwrap();
+    let expected = [
+        "get 1",
+        "try_insert 1",
+        "get 1",
+        "get 1",
+        "insert 1",
+        "get 1",
+        "remove 1",
+        "insert_many [1,2]",
+        "pop_first 1",
+        "pop_first 2",
+        "pop_first null",
+    ];
+    assert_eq!(operations(&out.lines()), expected);
 }
 
 #[test]
@@ -160,19 +194,28 @@ fn any_map_can_be_recorded() {
 fn threads_have_numbers() {
     let out = Shared::default();
     let (map, recorder) = Map::<u64, u64>::new().record(out.clone()).unwrap();
+    let (started, mut all) = (Barrier::new(3), BTreeSet::new());
     std::thread::scope(|scope| {
         for thread in 0..3 {
-            let map = &map;
-            scope.spawn(move || (0..200).for_each(|n| drop(map.insert(n * 3 + thread, n))));
+            let (map, started) = (&map, &started);
+            scope.spawn(move || {
+                map.insert(thread, 0);
+                started.wait(); // none ends before all have begun
+                (1..200).for_each(|n| drop(map.insert(n * 3 + thread, n)));
+            });
         }
     });
     assert_eq!(recorder.finish().unwrap(), 600);
     let lines = out.lines();
-    let mut threads: Vec<u64> = lines.iter().filter_map(|line| line["thread"].as_u64()).collect();
-    assert_eq!(threads.len(), 600);
-    threads.sort_unstable();
-    threads.dedup();
-    assert!((1..=3).contains(&threads.len()), "{threads:?}"); // indexes of ended threads are reused
+    for thread in 0..3 {
+        // All lines of a thread have one number, and threads that run at once have others.
+        let of =
+            lines.iter().filter(|line| line["key"].as_u64().is_some_and(|key| key % 3 == thread));
+        let numbers: BTreeSet<u64> = of.map(|line| line["thread"].as_u64().unwrap()).collect();
+        assert_eq!(numbers.len(), 1, "{numbers:?}");
+        all.extend(numbers);
+    }
+    assert_eq!(all.len(), 3, "{all:?}");
 }
 
 /// A writer that fails after some bytes, by an error or by a panic.

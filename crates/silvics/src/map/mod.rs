@@ -31,7 +31,9 @@
 //!   compares the numbers.
 //! * M4: user code (closures, `Drop`, `PartialEq`, encodings of keys) runs while no lock is held,
 //!   and either before the operation changes anything or after it is complete. If user code panics,
-//!   the map is consistent and no value is lost.
+//!   the map is consistent and no value is lost. The writer of a recorded map is the exception: it
+//!   runs under the lock of its trace, after the index and before the map, and no panic of it
+//!   leaves the recording.
 //! * M5: a type that vouches for its forms wrote each form in the index, or [`Key`] has admitted
 //!   it. So scans need not check that a string is text.
 //!

@@ -12,17 +12,24 @@
 //!
 //! | line | meaning |
 //! |---|---|
-//! | `{"silvics_trace": 1, "key_type": "u64", "present": 3}` | the first line: the version of the format, the form of keys (`u64`, `u128` or `bytes`), how many keys are present |
+//! | `{"silvics_trace": 1, "key_type": "u64", "present": 3}` | the first line, with the version of the format |
 //! | `{"present": KEY}` | a key that was present when the recording began, in ascending order |
-//! | `{"op": "get", "thread": 0, "key": KEY}` | an operation on one key, by a thread: `get`, `insert` (or replace), `try_insert`, `remove`, `exchange` |
+//! | `{"op": "get", "thread": 0, "key": KEY}` | an operation on one key |
 //! | `{"op": "get_many", "thread": 0, "keys": [KEY, …]}` | a batch: `get_many`, `insert_many` |
-//! | `{"op": "scan", "thread": 0, "from": KEY, "entries": 7, "descending": false}` | a scan with the number of entries that it read; `from` is `null` if it began at an end |
-//! | `{"op": "first", "thread": 0}` | an operation on an end: `first`, `last`, `pop_first`, `pop_last` |
-//! | `{"end": 1000}` | the last line: the number of operations. Without it the trace was cut short |
+//! | `{"op": "scan", "thread": 0, "from": KEY, "entries": 7, "descending": false}` | a scan |
+//! | `{"op": "first", "thread": 0, "key": KEY}` | `first`, `last`, `pop_first` or `pop_last`, with the key that it found, or `null` |
+//! | `{"end": 1000}` | the last line, with the number of operations: without it the trace was cut short |
 //!
-//! Operations are those that reach the index: a `compute` is a `get` and one or more `exchange`. A
-//! line is written when its operation has returned (a scan's when it is dropped), so lines of
-//! different threads may be in another order than the operations.
+//! * The first line names the form of keys (`u64`, `u128` or `bytes`) and how many are present.
+//! * Operations on one key are `get`, `insert` (or replace), `try_insert` and `remove`. They are
+//!   those that reach the index, by what they did: a `compute` is a `get` and then an `insert`, a
+//!   `try_insert` or a `remove`, and a step that found another state is a `get`.
+//! * `entries` is the number of entries that a scan read from the index. Owned ranges read ahead.
+//!   `from` is `null` if the scan began at an end.
+//! * A line is written when its operation has returned, that of a scan when it is dropped. So lines
+//!   of different threads may be in another order than the operations. An operation that failed
+//!   has no line.
+//! * A map that is dropped before [`Recorder::finish`] adds the scans by which it finds its values.
 //!
 //! # Cost
 //! All threads write through one lock, and a line takes some hundred nanoseconds. Record for
@@ -70,6 +77,22 @@ impl<I: Lookup<Key: TraceKey>> Recording<I> {
         });
     }
 
+    /// An operation on an end that has found an entry, or none.
+    fn end<'g>(
+        &'g self,
+        op: &str,
+        found: Option<(KeyRef<'g, I>, u64)>,
+    ) -> Option<(KeyRef<'g, I>, u64)> {
+        self.log.operation(op, |line| {
+            line.extend(b", \"key\": ");
+            match &found {
+                Some((key, _)) => I::Key::write(I::Key::shorten(*key), line),
+                None => line.extend(b"null"),
+            }
+        });
+        found
+    }
+
     /// A scan that is about to begin.
     fn scan<'g>(&'g self, from: Bound<KeyRef<'_, I>>, descends: bool) -> Scan<'g> {
         let mut text = Vec::new();
@@ -78,6 +101,16 @@ impl<I: Lookup<Key: TraceKey>> Recording<I> {
             Bound::Unbounded => text.extend(b"null"),
         }
         Scan { log: &self.log, from: text, descends, entries: 0 }
+    }
+}
+
+/// The name of an update that found a state.
+fn done(verb: Update, found: Option<u64>) -> &'static str {
+    match verb {
+        Update::CompareExchange { expected, .. } if found != expected => "get",
+        Update::Remove | Update::CompareExchange { new: None, .. } => "remove",
+        Update::TryInsert(_) | Update::CompareExchange { expected: None, .. } => "try_insert",
+        Update::Insert(_) | Update::CompareExchange { .. } => "insert",
     }
 }
 
@@ -188,13 +221,7 @@ impl<I: OrderedIndex<Key: TraceKey>> OrderedIndex for Recording<I> {
         guard: &Guard,
     ) -> Result<Option<u64>, AllocError> {
         let found = self.inner.update(I::Key::shorten(key), verb, guard)?;
-        let op = match verb {
-            Update::TryInsert(_) => "try_insert",
-            Update::Insert(_) => "insert",
-            Update::Remove => "remove",
-            Update::CompareExchange { .. } => "exchange",
-        };
-        self.key(op, key);
+        self.key(done(verb, found), key);
         Ok(found)
     }
     fn shrink(&self) -> usize {
@@ -213,9 +240,11 @@ impl<I: Batches<Key: TraceKey>> Batches for Recording<I> {
         replaced: &mut [Option<u64>],
         guard: &Guard,
     ) -> Result<usize, InsertManyError> {
-        let inserted = self.inner.insert_many(entries, replaced, guard)?;
-        write_keys::<I::Key>(&self.log, "insert_many", entries.iter().map(|&(key, _)| key));
-        Ok(inserted)
+        let inserted = self.inner.insert_many(entries, replaced, guard);
+        let done = inserted.as_ref().map_or_else(|error| error.done, |_| entries.len());
+        let keys = entries.iter().take(done).map(|&(key, _)| key);
+        write_keys::<I::Key>(&self.log, "insert_many", keys);
+        inserted
     }
 }
 
@@ -257,26 +286,24 @@ impl<I: OrderedScan<Key: TraceKey>> OrderedScan for Recording<I> {
 
 impl<I: OrderedEnds<Key: TraceKey>> OrderedEnds for Recording<I> {
     fn first<'g>(&'g self, guard: &'g Guard) -> Option<(KeyRef<'g, Self>, u64)> {
-        self.log.operation("first", |_| ());
-        self.inner.first(guard)
+        self.end("first", self.inner.first(guard))
     }
     fn last<'g>(&'g self, guard: &'g Guard) -> Option<(KeyRef<'g, Self>, u64)> {
-        self.log.operation("last", |_| ());
-        self.inner.last(guard)
+        self.end("last", self.inner.last(guard))
     }
     fn pop_first<'g>(
         &'g self,
         guard: &'g Guard,
     ) -> Result<Option<(KeyRef<'g, Self>, u64)>, AllocError> {
-        self.log.operation("pop_first", |_| ());
-        self.inner.pop_first(guard)
+        let found = self.inner.pop_first(guard)?;
+        Ok(self.end("pop_first", found))
     }
     fn pop_last<'g>(
         &'g self,
         guard: &'g Guard,
     ) -> Result<Option<(KeyRef<'g, Self>, u64)>, AllocError> {
-        self.log.operation("pop_last", |_| ());
-        self.inner.pop_last(guard)
+        let found = self.inner.pop_last(guard)?;
+        Ok(self.end("pop_last", found))
     }
 }
 
@@ -317,5 +344,28 @@ unsafe impl<I: MapIndex<Key: TraceKey>> MapIndex for Recording<I> {
             scan.entries += 1;
             each(key, word);
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Update, done};
+
+    #[test]
+    fn updates_are_named_by_what_they_did() {
+        let exchange = |expected, new| Update::CompareExchange { expected, new };
+        for (verb, found, name) in [
+            (Update::Insert(1), Some(2), "insert"),
+            (Update::TryInsert(1), Some(2), "try_insert"),
+            (Update::Remove, None, "remove"),
+            (exchange(Some(2), Some(1)), Some(2), "insert"),
+            (exchange(None, Some(1)), None, "try_insert"),
+            (exchange(Some(2), None), Some(2), "remove"),
+            (exchange(Some(2), Some(1)), Some(3), "get"),
+            (exchange(Some(2), None), None, "get"),
+            (exchange(None, Some(1)), Some(3), "get"),
+        ] {
+            assert_eq!(done(verb, found), name, "{verb:?} found {found:?}");
+        }
     }
 }
