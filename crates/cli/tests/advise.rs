@@ -84,6 +84,9 @@ fn needs_leave_the_maps_that_meet_them() {
             _ => assert_eq!(index, cell),
         }
     }
+    let text = stdout(&run(&[&["advise", "--needs", "order"], &SMALL[..]].concat()));
+    assert!(text.contains("the usual map with what is needed"), "{text}");
+    assert!(!text.contains("Map::new()"), "{text}");
     refuses(&["--needs", "ranks,order"], &["no map has all of ranks, order"]);
 }
 
@@ -102,6 +105,8 @@ fn a_key_file_is_sampled_in_runs() {
     is_whole(&advice);
     let workload = &advice["workload"];
     assert_eq!((&workload["key_type"], &workload["keys"]), (&"bytes".into(), &3000.into()));
+    let because = advice["advice"]["because"].to_string();
+    assert!(!because.contains("rate is"), "{because}");
     // The fewest bytes, of the finalists that are fast enough.
     let finalists = advice["finalists"].as_array().unwrap();
     let rate = |row: &Value| row["mops"]["median"].as_f64().unwrap();
@@ -156,6 +161,29 @@ fn a_trace_is_replayed() {
     refuses(&["--trace", path_text], &["was cut short after"]);
     refuses(&["--trace", "nowhere.jsonl"], &["--trace: `nowhere.jsonl` cannot be read"]);
     refuses(&["--trace", path_text, "--mix", "90/5/5"], &["--trace", "--mix"]);
+}
+
+/// Each run begins with an empty index, and ends before a key is inserted again. Some thread finds
+/// no key, and is the first.
+#[test]
+fn a_trace_of_a_load_is_a_load() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.jsonl");
+    let (map, recorder) = Map::<u64, u64>::new().record(File::create(&path).unwrap()).unwrap();
+    for n in 0..3000_u64 {
+        map.insert(n.wrapping_mul(0x9e37_79b9_7f4a_7c15), n);
+    }
+    recorder.finish().unwrap();
+    let advice = advise(&["--trace", path.to_str().unwrap(), "--budget", "2"]);
+    is_whole(&advice);
+    let workload = &advice["workload"];
+    assert_eq!((&workload["keys"], &workload["mix"]), (&0.into(), &"0/0/0/0/100".into()));
+    for row in advice["finalists"].as_array().unwrap() {
+        // Bytes are those after the load, of some thousand keys.
+        let bytes = row["bytes_per_key"].as_f64().unwrap();
+        assert!((16.0..400.0).contains(&bytes), "{row}");
+    }
+    assert!(advice["forecast"]["missing"].as_str().unwrap().contains("reads no key"));
 }
 
 #[test]

@@ -98,14 +98,14 @@ impl Choice {
     }
 
     /// Makes the choice of a trace: its keys are loaded in a random order, and each thread makes
-    /// the operations of one of its threads, again and again. If the trace changes the size of the
-    /// index, threads begin at its first operation, else at a random one.
+    /// its operations again and again. Threads begin apart from one another, the first one at the
+    /// first operation if the trace changes the size of the index, else at a random one.
     ///
     /// # Panics
     /// Panics if the trace has no keys, more than [`KEYS_MAX`], or no operations.
     pub fn of_trace(trace: &Trace, seed: u64) -> Self {
         let len = trace.len();
-        assert!(trace.threads.iter().all(|steps| !steps.is_empty()), "threads have operations");
+        assert!(!trace.steps.is_empty(), "a trace that was read has operations");
         let recorded = Recorded::new(trace, seed);
         let present = recorded.present.len() as u64;
         let recorded = Some(Arc::new(recorded));

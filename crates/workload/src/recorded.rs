@@ -13,23 +13,18 @@ pub(crate) struct Recorded {
     /// The positions that are loaded, in a random order: a program does not load in the order of
     /// the trace, which is that of the keys.
     pub(crate) present: Vec<u32>,
-    threads: Vec<Steps>,
-    /// Whether threads begin at the first operation.
+    steps: Vec<(Op, u32)>,
+    /// The positions of each kind of operation, for batches.
+    by_kind: [Vec<u32>; Op::ALL.len()],
+    /// Whether the first thread begins at the first operation.
     from_start: bool,
 }
 
-/// The operations of a thread.
-#[derive(Debug)]
-struct Steps {
-    all: Vec<(Op, u32)>,
-    /// The positions of each kind of operation, for batches.
-    by_kind: [Vec<u32>; Op::ALL.len()],
-}
-
-/// A thread's way through its operations.
+/// A thread's way through the operations. All threads make all of them, so the mix is that of the
+/// trace; each begins at another one.
 #[derive(Clone, Debug)]
 pub(crate) struct Walk<'a> {
-    steps: &'a Steps,
+    recorded: &'a Recorded,
     at: usize,
     /// The next operation of each kind.
     at_kind: [usize; Op::ALL.len()],
@@ -40,30 +35,26 @@ impl Recorded {
         let mut present = trace.present.clone();
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(label(seed, "trace"));
         present.shuffle(&mut rng);
-        let of_thread = |all: &Vec<(Op, u32)>| {
-            let of = |kind: Op| all.iter().filter(move |(op, _)| *op == kind).map(|step| step.1);
-            Steps { by_kind: Op::ALL.map(|kind| of(kind).collect()), all: all.clone() }
-        };
-        let threads = trace.threads.iter().map(of_thread).collect();
-        Self { present, threads, from_start: trace.growth != 0 }
+        let of = |kind: Op| trace.steps.iter().filter(move |(op, _)| *op == kind);
+        let by_kind = Op::ALL.map(|kind| of(kind).map(|step| step.1).collect());
+        Self { present, steps: trace.steps.clone(), by_kind, from_start: trace.grows() }
     }
 
-    /// The way of a thread. `random` is a random number below 2^32.
+    /// The way of a thread. `random` is a random number, the same for all threads of a run or not.
     pub(crate) fn walk(&self, share: Share, random: u32) -> Walk<'_> {
-        let steps = &self.threads[share.thread % self.threads.len()];
-        let alike = share.thread / self.threads.len(); // threads with the same operations
-        let of = share.threads.div_ceil(self.threads.len()).max(1);
-        let len = steps.all.len();
-        let start = if self.from_start { len * alike / of } else { random as usize };
-        let at_kind = steps.by_kind.each_ref().map(|all| start % all.len().max(1));
-        Walk { steps, at: start % len, at_kind }
+        let len = self.steps.len();
+        let apart = (len as u128 * share.thread as u128 / share.threads.max(1) as u128) as usize;
+        let at = if self.from_start { apart } else { apart + random as usize } % len;
+        let at_kind = self.by_kind.each_ref().map(|all| at % all.len().max(1));
+        Walk { recorded: self, at, at_kind }
     }
 }
 
 impl Walk<'_> {
     /// The kind of the operation that is `ahead` of the next one.
     pub(crate) fn kind(&self, ahead: usize) -> Op {
-        self.steps.all[(self.at + ahead) % self.steps.all.len()].0
+        let steps = &self.recorded.steps;
+        steps[(self.at + ahead) % steps.len()].0
     }
 
     /// Sets the positions of operations: in their order, or in batches those of each kind.
@@ -73,25 +64,25 @@ impl Walk<'_> {
         batch: usize,
         positions: &mut [u32],
     ) {
-        let len = self.steps.all.len();
+        let steps = &self.recorded.steps;
         if batch == 1 {
-            for position in positions.iter_mut() {
-                *position = self.steps.all[self.at].1;
-                self.at = if self.at + 1 == len { 0 } else { self.at + 1 };
+            for position in positions {
+                *position = steps[self.at].1;
+                self.at = if self.at + 1 == steps.len() { 0 } else { self.at + 1 };
             }
             return;
         }
         let mut rest = positions.iter_mut();
         for (op, count) in runs {
             let kind = Op::ALL.iter().position(|of| *of == op).unwrap_or(0);
-            let (all, at) = (&self.steps.by_kind[kind], &mut self.at_kind[kind]);
+            let (all, at) = (&self.recorded.by_kind[kind], &mut self.at_kind[kind]);
             for position in rest.by_ref().take(count) {
                 *position = all[*at];
                 *at = if *at + 1 == all.len() { 0 } else { *at + 1 };
             }
         }
         // One operation gives the kind of a batch, so that kinds keep their shares.
-        self.at = (self.at + positions.len() / batch) % len;
+        self.at = (self.at + positions.len() / batch) % steps.len();
     }
 }
 
@@ -100,14 +91,14 @@ mod tests {
     use crate::trace::{Trace, TraceKeys};
     use crate::{Block, Choice, Mix, Op, Share};
 
-    /// Two threads over the keys 0 to 9, of which the even ones are present.
+    /// Operations on the keys 0 to 9, of which the even ones are present.
     fn trace(growth: i64) -> Trace {
-        let first = (0..10).map(|at| (Op::Lookup, at)).collect();
-        let second = (0..10).map(|at| (if at % 2 == 0 { Op::Remove } else { Op::Upsert }, at));
+        let kind = |at| if at % 2 == 0 { Op::Remove } else { Op::Upsert };
         Trace {
             keys: TraceKeys::U64((0..10).collect()),
             present: vec![0, 2, 4, 6, 8],
-            threads: vec![first, second.collect()],
+            steps: (0..10).map(|at| (kind(at), at)).collect(),
+            threads: 2,
             batch: 4,
             scan_length: 1,
             growth,
@@ -129,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_trace_is_loaded_and_repeated_in_order() {
-        let trace = trace(1);
+        let trace = trace(5);
         let choice = Choice::of_trace(&trace, 7);
         let parts = (0..3).flat_map(|thread| choice.load_part(Share { thread, threads: 3 }));
         let mut loaded: Vec<u32> = parts.collect();
@@ -137,12 +128,23 @@ mod tests {
         assert_eq!(loaded, trace.present);
         for thread in 0..2 {
             let taken = taken(&choice, Share { thread, threads: 2 }, 1);
-            let expected = trace.threads[thread].iter().copied().cycle().take(taken.len());
-            assert!(taken.iter().copied().eq(expected), "{taken:?}");
+            let from = trace.steps.iter().copied().cycle().skip(5 * thread);
+            assert!(taken.iter().copied().eq(from.take(taken.len())), "{taken:?}");
         }
-        // A third thread has the operations of the first, from their middle on.
-        let third = taken(&choice, Share { thread: 2, threads: 3 }, 1);
-        assert_eq!(third[..2], [(Op::Lookup, 5), (Op::Lookup, 6)]);
+    }
+
+    #[test]
+    fn a_trace_that_keeps_the_size_begins_anywhere() {
+        let choice = Choice::of_trace(&trace(0), 7);
+        let starts: Vec<u32> = (0..20)
+            .map(|run| {
+                let mut stream = choice.stream(Mix::LOOKUPS, run, Share::ALONE, choice.start());
+                let mut block = Block::new(1);
+                stream.fill(&mut block);
+                block.positions()[0]
+            })
+            .collect();
+        assert!(starts.iter().any(|start| *start != starts[0]), "{starts:?}");
     }
 
     #[test]

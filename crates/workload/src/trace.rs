@@ -2,12 +2,13 @@
 //! has the format.
 //!
 //! A trace becomes a key space of its distinct keys in ascending order, the positions that are
-//! present at the start, and the operations of each thread. An `exchange` counts as an upsert.
-//! Operations on an end count as lookups and removals of the first or last key of the trace.
+//! present at the start, and the operations in the order of their lines, whatever their threads. An
+//! operation on an end is a lookup or a removal of the key that it found. Scans run upward from
+//! their first key; one from the last entry downward runs upward from the first key.
 
 use crate::{KEYS_MAX, Op};
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -31,15 +32,20 @@ pub struct Trace {
     pub keys: TraceKeys,
     /// The positions of the keys that are present at the start.
     pub present: Vec<u32>,
-    /// The operations of each thread, in their order, with the positions of their keys.
-    pub threads: Vec<Vec<(Op, u32)>>,
-    /// The most keys of a call.
+    /// The operations, with the positions of their keys.
+    pub steps: Vec<(Op, u32)>,
+    /// The number of threads that made them.
+    pub threads: usize,
+    /// The mean number of keys of a batch if most lookups and upserts came in batches, else 1.
     pub batch: usize,
     /// The mean number of entries that a scan reads, at least 1.
     pub scan_length: usize,
     /// The number of keys by which the operations change the size, if they are made once.
     pub growth: i64,
 }
+
+/// A trace that changes the size of an index by less than this share of its keys keeps it.
+const KEPT: f64 = 0.05;
 
 /// The reason why a trace cannot be used. Each message continues a sentence that begins with the
 /// file's name.
@@ -71,6 +77,13 @@ pub enum TraceError {
         /// The number of operations that are there.
         found: u64,
     },
+    /// The first line has another number of present keys than there are.
+    Present {
+        /// The number in the first line.
+        said: u64,
+        /// The number of distinct keys that are there.
+        found: u64,
+    },
     /// The trace has no operation on a key.
     Empty,
     /// The trace has more than [`KEYS_MAX`] keys.
@@ -91,7 +104,7 @@ impl fmt::Display for TraceError {
                  command of the version that wrote it"
             ),
             Self::Line { line, problem } => {
-                write!(f, "is no trace in line {line}: {problem}: record it again")
+                write!(f, "has a line {line} that no trace has ({problem}): record it again")
             }
             Self::CutShort { operations } => write!(
                 f,
@@ -102,6 +115,11 @@ impl fmt::Display for TraceError {
                 f,
                 "has {found} operations, but its last line says {said}: lines are missing, so \
                  record it again"
+            ),
+            Self::Present { said, found } => write!(
+                f,
+                "has {found} keys that were present, but its first line says {said}: lines are \
+                 missing or doubled, so record it again"
             ),
             Self::Empty => write!(f, "has no operation on a key: record it while the map is used"),
             Self::TooMany => write!(f, "has more than {KEYS_MAX} keys: record a shorter time"),
@@ -160,12 +178,11 @@ fn bytes(hex: &str) -> Option<Vec<u8>> {
     digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
 }
 
-/// An operation before keys have positions: an index of a key, or an end of the key space.
+/// An operation before keys have positions: the number of a key, or the start of the key space.
 #[derive(Clone, Copy)]
 enum At {
     Key(u32),
-    First,
-    Last,
+    Start,
 }
 
 /// A trace while it is read.
@@ -173,10 +190,15 @@ struct Reader {
     form: KeyForm,
     /// The number of each key, in the order in which they appear.
     numbers: HashMap<Key, u32>,
+    /// The number of present keys in the first line.
+    said: u64,
     present: Vec<u32>,
-    threads: Vec<(u64, Vec<(Op, At)>)>,
+    threads: HashSet<u64>,
+    steps: Vec<(Op, At)>,
     operations: u64,
-    batch: usize,
+    batches: u64,
+    /// The keys in batches.
+    batched: u64,
     scans: u64,
     scanned: u64,
 }
@@ -198,8 +220,12 @@ impl Trace {
 
     /// The number of operations of each kind, in the order of [`Op::ALL`].
     pub fn counts(&self) -> [u64; Op::ALL.len()] {
-        let steps = || self.threads.iter().flatten();
-        Op::ALL.map(|op| steps().filter(|(of, _)| *of == op).count() as u64)
+        Op::ALL.map(|op| self.steps.iter().filter(|(of, _)| *of == op).count() as u64)
+    }
+
+    /// Whether the operations change the size of an index by more than a little.
+    pub fn grows(&self) -> bool {
+        self.growth.unsigned_abs() as f64 > KEPT * self.len() as f64
     }
 
     /// Reads a trace.
@@ -252,10 +278,13 @@ impl Reader {
             Some(1) => Ok(Self {
                 form,
                 numbers: HashMap::new(),
+                said: first.get("present").and_then(Value::as_u64).unwrap_or(0),
                 present: Vec::new(),
-                threads: Vec::new(),
+                threads: HashSet::new(),
+                steps: Vec::new(),
                 operations: 0,
-                batch: 1,
+                batches: 0,
+                batched: 0,
                 scans: 0,
                 scanned: 0,
             }),
@@ -279,60 +308,67 @@ impl Reader {
         let text = |name: &str| line.get(name).and_then(Value::as_str);
         let op = text("op").ok_or_else(|| "it has no `op`".to_owned())?.to_owned();
         let thread = line.get("thread").and_then(Value::as_u64).unwrap_or(u64::MAX);
-        let steps = self.steps(&op, line)?;
+        self.steps_of(&op, line)?;
         self.operations += 1;
-        let known = self.threads.iter_mut().find(|(of, _)| *of == thread);
-        match known {
-            Some((_, all)) => all.extend(steps),
-            None => self.threads.push((thread, steps)),
+        self.threads.insert(thread);
+        Ok(())
+    }
+
+    /// Adds the steps of an operation.
+    fn steps_of(&mut self, op: &str, line: &Value) -> Result<(), String> {
+        let field = |name: &str| line.get(name).ok_or_else(|| format!("`{op}` has no `{name}`"));
+        match op {
+            "get" | "insert" | "try_insert" | "remove" => {
+                let at = At::Key(self.number(field("key")?)?);
+                let of_key = match op {
+                    "get" => Op::Lookup,
+                    "insert" => Op::Upsert,
+                    "try_insert" => Op::Insert,
+                    _ => Op::Remove,
+                };
+                self.steps.push((of_key, at));
+            }
+            "get_many" | "insert_many" => {
+                let keys = field("keys")?.as_array();
+                let keys = keys.ok_or_else(|| format!("the `keys` of `{op}` are no list"))?;
+                self.batches += u64::from(!keys.is_empty());
+                self.batched += keys.len() as u64;
+                let of_key = if op == "get_many" { Op::Lookup } else { Op::Upsert };
+                for key in keys {
+                    let at = At::Key(self.number(key)?);
+                    self.steps.push((of_key, at));
+                }
+            }
+            "scan" => {
+                self.scans += 1;
+                self.scanned += line.get("entries").and_then(Value::as_u64).unwrap_or(0);
+                let at = match field("from")? {
+                    Value::Null => At::Start,
+                    key => At::Key(self.number(key)?),
+                };
+                self.steps.push((Op::Scan, at));
+            }
+            "first" | "last" | "pop_first" | "pop_last" => {
+                let of_key = if op.starts_with("pop") { Op::Remove } else { Op::Lookup };
+                if !field("key")?.is_null() {
+                    let at = At::Key(self.number(field("key")?)?);
+                    self.steps.push((of_key, at));
+                }
+            }
+            _ => return Err(format!("`{op}` is not an operation")),
         }
         Ok(())
     }
 
-    fn steps(&mut self, op: &str, line: &Value) -> Result<Vec<(Op, At)>, String> {
-        let key = || line.get("key").ok_or_else(|| format!("`{op}` has no key"));
-        let of_key = match op {
-            "get" => Some(Op::Lookup),
-            "insert" | "exchange" => Some(Op::Upsert),
-            "try_insert" => Some(Op::Insert),
-            "remove" => Some(Op::Remove),
-            _ => None,
-        };
-        if let Some(of_key) = of_key {
-            return Ok(vec![(of_key, At::Key(self.number(key()?)?))]);
-        }
-        match op {
-            "get_many" | "insert_many" => {
-                let keys = line.get("keys").and_then(Value::as_array);
-                let keys = keys.ok_or_else(|| format!("`{op}` has no keys"))?;
-                self.batch = self.batch.max(keys.len());
-                let of_key = if op == "get_many" { Op::Lookup } else { Op::Upsert };
-                keys.iter().map(|key| Ok((of_key, At::Key(self.number(key)?)))).collect()
-            }
-            "scan" => {
-                let from = line.get("from").ok_or_else(|| "`scan` has no `from`".to_owned())?;
-                let descends = line.get("descending").and_then(Value::as_bool).unwrap_or(false);
-                self.scans += 1;
-                self.scanned += line.get("entries").and_then(Value::as_u64).unwrap_or(0);
-                let at = match from {
-                    Value::Null if descends => At::Last,
-                    Value::Null => At::First,
-                    key => At::Key(self.number(key)?),
-                };
-                Ok(vec![(Op::Scan, at)])
-            }
-            "first" => Ok(vec![(Op::Lookup, At::First)]),
-            "last" => Ok(vec![(Op::Lookup, At::Last)]),
-            "pop_first" => Ok(vec![(Op::Remove, At::First)]),
-            "pop_last" => Ok(vec![(Op::Remove, At::Last)]),
-            _ => Err(format!("`{op}` is not an operation")),
-        }
-    }
-
     fn finish(self) -> Result<Trace, TraceError> {
-        let Self { form, numbers, present, threads, batch, scans, scanned, .. } = self;
+        let Self { form, numbers, said, present, threads, steps, batches, batched, .. } = self;
+        let distinct: HashSet<u32> = present.iter().copied().collect();
+        let found = distinct.len() as u64;
+        if found != said || distinct.len() < present.len() {
+            return Err(TraceError::Present { said, found });
+        }
         let mut keys: Vec<(Key, u32)> = numbers.into_iter().collect();
-        if keys.is_empty() || threads.is_empty() {
+        if keys.is_empty() || steps.is_empty() {
             return Err(TraceError::Empty);
         }
         keys.sort_unstable();
@@ -340,18 +376,17 @@ impl Reader {
         for (position, (_, number)) in keys.iter().enumerate() {
             positions[*number as usize] = position as u32;
         }
-        let last = keys.len() as u32 - 1;
         let place = |at: At| match at {
             At::Key(number) => positions[number as usize],
-            At::First => 0,
-            At::Last => last,
+            At::Start => 0,
         };
-        let of_thread = |(_, steps): (u64, Vec<(Op, At)>)| {
-            steps.into_iter().map(|(op, at)| (op, place(at))).collect::<Vec<_>>()
-        };
-        let threads: Vec<Vec<(Op, u32)>> = threads.into_iter().map(of_thread).collect();
+        let steps: Vec<(Op, u32)> = steps.into_iter().map(|(op, at)| (op, place(at))).collect();
         let present: Vec<u32> = present.into_iter().map(|n| positions[n as usize]).collect();
-        let growth = growth(&present, &threads, keys.len());
+        let growth = growth(&present, &steps, keys.len());
+        let in_batches = |op: &Op| matches!(op, Op::Lookup | Op::Upsert);
+        let could = steps.iter().filter(|(op, _)| in_batches(op)).count() as u64;
+        let mean = (batched as f64 / batches.max(1) as f64).round() as usize;
+        let batch = if 2 * batched > could { mean.max(1) } else { 1 };
         let keys = match form {
             KeyForm::U64 => TraceKeys::U64(of_form(keys, |key| match key {
                 Key::U64(key) => Some(key),
@@ -366,8 +401,9 @@ impl Reader {
                 _ => None,
             })),
         };
-        let scan_length = (scanned as f64 / scans.max(1) as f64).round().max(1.0) as usize;
-        Ok(Trace { keys, present, threads, batch, scan_length, growth })
+        let mean = self.scanned as f64 / self.scans.max(1) as f64;
+        let scan_length = mean.round().max(1.0) as usize;
+        Ok(Trace { keys, present, steps, threads: threads.len(), batch, scan_length, growth })
     }
 }
 
@@ -375,13 +411,13 @@ fn of_form<T>(keys: Vec<(Key, u32)>, of: impl Fn(Key) -> Option<T>) -> Vec<T> {
     keys.into_iter().filter_map(|(key, _)| of(key)).collect()
 }
 
-/// The change of the size, if each thread makes its operations once, one thread after the other.
-fn growth(present: &[u32], threads: &[Vec<(Op, u32)>], keys: usize) -> i64 {
+/// The change of the size, if the operations are made once.
+fn growth(present: &[u32], steps: &[(Op, u32)], keys: usize) -> i64 {
     let mut is_present = vec![false; keys];
     for &at in present {
         is_present[at as usize] = true;
     }
-    for &(op, at) in threads.iter().flatten() {
+    for &(op, at) in steps {
         match op {
             Op::Insert | Op::Upsert => is_present[at as usize] = true,
             Op::Remove => is_present[at as usize] = false,
@@ -409,8 +445,10 @@ mod tests {
 {"op": "scan", "thread": 1, "from": null, "entries": 2, "descending": false}
 {"op": "scan", "thread": 1, "from": 15, "entries": 5, "descending": true}
 {"op": "get_many", "thread": 1, "keys": [10, 20, 30]}
-{"op": "pop_last", "thread": 0}
-{"end": 8}
+{"op": "get_many", "thread": 2, "keys": []}
+{"op": "pop_last", "thread": 0, "key": 30}
+{"op": "first", "thread": 0, "key": null}
+{"end": 10}
 "#;
 
     #[test]
@@ -418,21 +456,39 @@ mod tests {
         let trace = read(WHOLE).unwrap();
         assert_eq!(trace.keys, TraceKeys::U64(vec![10, 15, 20, 30]));
         assert_eq!(trace.present, [0, 2]);
-        let [first, second] = [&trace.threads[0], &trace.threads[1]];
-        assert_eq!(*first, [(Op::Lookup, 2), (Op::Insert, 3), (Op::Remove, 0), (Op::Remove, 3)]);
-        assert_eq!(
-            *second,
-            [
-                (Op::Upsert, 1),
-                (Op::Scan, 0),
-                (Op::Scan, 1),
-                (Op::Lookup, 0),
-                (Op::Lookup, 2),
-                (Op::Lookup, 3)
-            ]
-        );
-        // 10 and 30 go, 15 comes; 3.5 entries a scan are 4.
+        let steps = [
+            (Op::Lookup, 2),
+            (Op::Upsert, 1),
+            (Op::Insert, 3),
+            (Op::Remove, 0),
+            (Op::Scan, 0),
+            (Op::Scan, 1),
+            (Op::Lookup, 0),
+            (Op::Lookup, 2),
+            (Op::Lookup, 3),
+            (Op::Remove, 3),
+        ];
+        assert_eq!((&trace.steps[..], trace.threads), (&steps[..], 3));
+        // Three of five lookups and upserts came in a batch; 3.5 entries a scan are 4. 10 and 30
+        // go, 15 comes.
         assert_eq!((trace.batch, trace.scan_length, trace.growth), (3, 4, 0));
+        let single = WHOLE.replace("[10, 20, 30]", "[10, 20]");
+        assert_eq!(read(&single).unwrap().batch, 1); // two of four are not most
+    }
+
+    #[test]
+    fn a_trace_that_fills_a_map_grows() {
+        let lines = |op: &str| -> String {
+            let line = |key| format!("{{\"op\": \"{op}\", \"thread\": 0, \"key\": {key}}}\n");
+            (0..50).map(line).collect()
+        };
+        let first = "{\"silvics_trace\": 1, \"key_type\": \"u64\", \"present\": 0}\n";
+        let filled = format!("{first}{}", lines("insert"));
+        let trace = read(&format!("{filled}{{\"end\": 50}}\n")).unwrap();
+        assert_eq!((trace.present.len(), trace.growth, trace.grows()), (0, 50, true));
+        let emptied = format!("{filled}{}{{\"end\": 100}}\n", lines("pop_first"));
+        let trace = read(&emptied).unwrap();
+        assert_eq!((trace.growth, trace.grows()), (0, false));
     }
 
     #[test]
@@ -461,10 +517,17 @@ mod tests {
         assert!(error(&WHOLE.replace("_trace\": 1", "_trace\": 2")).contains("version 2"));
         assert!(error(&cut(6)).contains("cut short after 3 operations"));
         assert!(error(&(cut(6) + "\n{\"op\": \"ge")).contains("cut short after 3 operations"));
-        assert!(error(&WHOLE.replace("\"end\": 8", "\"end\": 9")).contains("has 8 operations"));
-        assert!(error(&WHOLE.replace("\"get\",", "\"got\",")).contains("line 4: `got`"));
+        assert!(error(&WHOLE.replace("\"end\": 10", "\"end\": 9")).contains("has 10 operations"));
+        assert!(
+            error(&WHOLE.replace("\"get\",", "\"got\","))
+                .contains("line 4 that no trace has (`got`")
+        );
         assert!(error(&WHOLE.replace("\"key\": 15", "\"key\": \"x\"")).contains("line 5"));
         assert!(error(&WHOLE.replace("{\"present\": 20}", "present")).contains("line 3"));
+        assert!(error(&WHOLE.replace("\"present\": 2", "\"present\": 3")).contains("says 3"));
+        assert!(
+            error(&WHOLE.replace("{\"present\": 20}", "{\"present\": 10}")).contains("doubled")
+        );
         let empty = "{\"silvics_trace\": 1, \"key_type\": \"u64\", \"present\": 0}\n{\"end\": 0}\n";
         assert!(error(empty).contains("no operation"));
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// The time of a run.
 const TIME: Duration = Duration::from_millis(100);
 /// The rounds of all cells, and then of those with [`CLOSE`] of the best score.
-const ROUNDS: usize = 1;
+const ROUNDS: usize = 3;
 const CLOSE_ROUNDS: usize = 9;
 const CLOSE: f64 = 0.75;
 /// A structure with less than this share of the fastest is measured in its usual place alone.
@@ -23,17 +23,20 @@ const TIED: f64 = 0.1;
 /// How the advice compares with everything that could have been advised.
 #[derive(Serialize)]
 pub struct Exhaustive {
-    /// The number of cells.
+    /// The number of cells, and of those that were measured: structures that are far behind were
+    /// measured in their usual place alone.
     pub cells: usize,
+    pub measured: usize,
     /// The best one.
     pub best: String,
-    /// The scores over that of the best: of the advice, and of the usual cell.
+    /// The scores over that of the best: of the advice, and of `Map::new()`, which is null if it
+    /// does not meet the needs.
     pub advice: f64,
-    pub usual: f64,
+    pub usual: Option<f64>,
     /// Each cell that was measured to the end, with its score over that of the best.
     pub close: Vec<(String, f64)>,
     /// Whether the predicted order of the leading structures with ten times the keys is right, as
-    /// far as they differ by a tenth; null if they were not measured.
+    /// far as they differ by a tenth; null if they were not measured, or if none differ.
     pub order_is_right: Option<bool>,
     /// The nanoseconds of an operation with ten times the keys, in the predicted order.
     pub at_ten: Vec<(String, f64)>,
@@ -55,9 +58,10 @@ pub fn measure<K: BenchKey + ?Sized>(
     };
     let far = usual.iter().filter(|of| is_far(&of.cell)).count();
     let mut every = cells::every(lab.plan)?;
-    every.retain(|cell| !is_far(cell) || *cell == advice.of);
+    let cells = every.len();
+    every.retain(|cell| !is_far(cell) || *cell == advice.of || cell.is_usual());
     let mut trials = once(lab, every)?;
-    let cells = trials.len() + far;
+    let measured = trials.len() + far;
     trials.retain(|trial| has_its_pages(trial) || must(trial));
     let first = scores(lab.plan.goal, &trials);
     let top = first.iter().copied().fold(0.0, f64::max);
@@ -76,8 +80,9 @@ pub fn measure<K: BenchKey + ?Sized>(
         let found = trials.iter().position(wanted);
         found.map_or(0.0, |at| scores[at] / top)
     };
-    let (advised, usual) =
-        (share(&|trial| trial.cell == advice.of), share(&|trial| trial.cell.is_usual()));
+    let advised = share(&|trial| trial.cell == advice.of);
+    let is_map = lab.plan.needs.is_empty();
+    let usual = is_map.then(|| share(&|trial| trial.cell.is_usual()));
     let mut close: Vec<(String, f64)> = trials
         .iter()
         .zip(&scores)
@@ -88,11 +93,12 @@ pub fn measure<K: BenchKey + ?Sized>(
     let at_ten = at_ten(lab, report)?;
     Ok(Exhaustive {
         cells,
-        best: close[0].0.clone(),
+        measured,
+        best: close.first().map_or(String::new(), |(cell, _)| cell.clone()),
         advice: advised,
         usual,
         close,
-        order_is_right: (at_ten.len() > 1).then(|| is_ordered(&at_ten)),
+        order_is_right: has_order(&at_ten).then(|| is_ordered(&at_ten)),
         at_ten,
     })
 }
@@ -131,6 +137,12 @@ fn at_ten<K: BenchKey + ?Sized>(
     Ok(trials.iter().map(|trial| (trial.cell.to_string(), ns(trial))).collect())
 }
 
+/// Whether any two structures differ by more than a tie.
+fn has_order(times: &[(String, f64)]) -> bool {
+    let all = || times.iter().map(|(_, ns)| *ns);
+    all().fold(0.0, f64::max) > (1.0 + TIED) * all().fold(f64::MAX, f64::min)
+}
+
 /// Whether no structure is slower than a later one by more than a tie.
 fn is_ordered(times: &[(String, f64)]) -> bool {
     let pairs = times.iter().enumerate();
@@ -144,11 +156,16 @@ impl Exhaustive {
     pub fn tell(&self, text: &mut String) {
         _ = writeln!(
             text,
-            "\nOf all {} cells the best is {}. The advice has {:.0} % of its score, `Map::new()` {:.0} %.",
+            "\nOf {} cells, {} of which were measured, the best is {}. The advice has {:.0} % of its \
+             score, `Map::new()` {}.",
             self.cells,
+            self.measured,
             self.best,
             100.0 * self.advice,
-            100.0 * self.usual
+            match self.usual {
+                Some(share) => format!("{:.0} %", 100.0 * share),
+                None => "does not meet the needs".into(),
+            }
         );
         if let Some(right) = self.order_is_right {
             let times = self.at_ten.iter().map(|(cell, ns)| format!("{cell}: {ns:.0} ns"));
@@ -165,7 +182,7 @@ impl Exhaustive {
 
 #[cfg(test)]
 mod tests {
-    use super::is_ordered;
+    use super::{has_order, is_ordered};
 
     #[test]
     fn ties_have_no_order() {
@@ -174,5 +191,7 @@ mod tests {
         assert!(!is_ordered(&times(&[100.0, 80.0, 200.0])));
         assert!(!is_ordered(&times(&[100.0, 95.0, 90.0])));
         assert!(is_ordered(&times(&[1.0])));
+        assert!(has_order(&times(&[1.0, 1.2])) && !has_order(&times(&[1.0, 1.05])));
+        assert!(!has_order(&[]) && !has_order(&times(&[1.0])));
     }
 }

@@ -3,15 +3,17 @@
 //! # Model
 //! A lookup takes `T(n) = C(n) + a · M(n)`: `M(n)` is the number of cycles that a lookup waits for
 //! memory in the model, `a` the time of such a cycle (less than a cycle's if lookups overlap), and
-//! `C(n)` the rest. From `n` keys to ten times as many,
+//! `C(n)` the rest. With `n` the keys of the measurement and `N` those of the workload,
 //! ```text
-//! T(10 n) = T(n) + a · (M(10 n) - M(n)) + d
+//! T(10 N) = T(n) + a · (M(10 N) - M(n))
 //! ```
-//! * `M(10 n)` is `M(n)` on a machine with a tenth of the caches beyond the first and of the second
-//!   level of translations: as large a part of the tree is in them.
-//! * `a` follows from two measured sizes, within bounds: `a = (T(n) - T(m)) / (M(n) - M(m))`.
-//!   `M(m)` is that of a machine whose caches are larger by `n / m`.
-//! * `d` is the cost of the deeper descent in cache. From `m` to `n` it is in `a`.
+//! * Lookups of at most `KEYS_MAX` keys are recorded. `M` of another number of keys is that of a
+//!   machine whose caches beyond the first, and whose second level of translations, are smaller or
+//!   larger by the same factor: as large a part of the tree is in them.
+//! * `a = (T(n) - T(m)) / (M(n) - M(m))`, within bounds, with `m` the keys of the first stage. It
+//!   also has the cost of the deeper descent from `m` to `n`. If `m` is `n`, or the model sees no
+//!   difference, `a` is half of the upper bound.
+//! * On another machine, the time of a cycle is taken to be `a`, too.
 //!
 //! The other operations of a mix are taken to grow as lookups do: they begin with one.
 
@@ -35,8 +37,8 @@ use std::collections::HashSet;
 const KEYS_MAX: usize = 1 << 19;
 /// The lookups that fill the caches of the models, and those that count.
 const LOOKUPS: usize = 60_000;
-/// The time of a modelled cycle in nanoseconds: not below a fifth of what a cycle takes, since few
-/// lookups overlap further, and not above a whole one.
+/// The bounds of the time of a modelled cycle, in nanoseconds: a cycle of a slow processor takes
+/// 0.4, and at most ten lookups overlap.
 const CYCLE_NS: [f64; 2] = [0.04, 0.4];
 /// The most structures whose order is predicted.
 const LEADERS: usize = 4;
@@ -104,7 +106,8 @@ pub fn forecast<K: BenchKey + ?Sized>(
     structures.retain(|trial| seen.insert(trial.cell.chosen.name()));
     structures.truncate(LEADERS);
     if structures.len() < 2 {
-        return Ok(missing("only one structure can do what is needed".into()));
+        let why = "it compares structures, and the reads of one alone can be recorded";
+        return Ok(missing(why.into()));
     }
     lab.take(found.keys.min(KEYS_MAX));
     let mut leaders = Vec::new();
@@ -112,7 +115,9 @@ pub fn forecast<K: BenchKey + ?Sized>(
         if lab.left() < 0.0 && leaders.len() > 1 {
             break; // the budget is spent
         }
-        let cycles = cycles(lab, found, trial.cell, &host)?;
+        let Some(cycles) = cycles(lab, found, trial, &host)? else {
+            return Ok(missing("too few of the operations find a key".into()));
+        };
         leaders.push(predicted(lab, found, trial, &cycles));
     }
     leaders.sort_by(|a, b| a.ns_at_ten.total_cmp(&b.ns_at_ten));
@@ -123,7 +128,7 @@ pub fn forecast<K: BenchKey + ?Sized>(
 /// Whether an operation of a trace is on a key that is present at the start.
 fn finds_keys(trace: &Trace) -> bool {
     let present: HashSet<u32> = trace.present.iter().copied().collect();
-    trace.threads.iter().flatten().any(|(_, at)| present.contains(at))
+    trace.steps.iter().any(|(_, at)| present.contains(at))
 }
 
 fn predicted<K: BenchKey + ?Sized>(
@@ -155,19 +160,21 @@ fn predicted<K: BenchKey + ?Sized>(
 fn cycles<K: BenchKey + ?Sized>(
     lab: &Lab<'_, K>,
     found: &Found<K>,
-    cell: Cell,
+    trial: &Trial<K>,
     host: &Machine,
-) -> Result<Cycles, Error> {
+) -> Result<Option<Cycles>, Error> {
+    let cell = trial.cell;
     lab.progress.doing(format!("{cell}: model"));
+    let now = trial.load.map_or(found.keys, |(_, keys)| keys).max(1);
     let plan = inspection(lab, cell, host);
     let built = Built::new(&plan, &plan.subject, &lab.traffic)?;
     let pages = pages(cell.place);
     let recorded = lab.present() as f64;
     let of = |machine: &Machine, keys: usize| {
-        Replay::new(&scaled(machine, recorded / keys as f64), pages, None)
+        Replay::new(&scaled(machine, recorded / keys.max(1) as f64), pages, None)
     };
-    let mut replays = vec![of(host, found.few), of(host, found.keys), of(host, 10 * found.keys)];
-    replays.extend(lab.plan.machine.as_ref().map(|machine| of(machine, found.keys)));
+    let mut replays = vec![of(host, found.few), of(host, now), of(host, 10 * lab.keys())];
+    replays.extend(lab.plan.machine.as_ref().map(|machine| of(machine, lab.keys())));
     let replays: Result<Vec<Replay>, MachineError> = replays.into_iter().collect();
     let mut replays = replays.map_err(|error| Error::value("--machine", error))?;
     let mut done = 0;
@@ -180,13 +187,16 @@ fn cycles<K: BenchKey + ?Sized>(
         }
         done += 1;
     })?;
+    if done < 2 * LOOKUPS {
+        return Ok(None);
+    }
     let cycles: Vec<f64> = replays.iter().map(Replay::cycles_per_lookup).collect();
-    Ok(Cycles {
+    Ok(Some(Cycles {
         few: cycles[0],
         now: cycles[1],
         at_ten: cycles[2],
         elsewhere: cycles.get(3).copied(),
-    })
+    }))
 }
 
 /// The inspection of a cell with the keys of the lab.

@@ -1,6 +1,6 @@
 //! Loads and runs of cells, in turns.
 
-use super::cells::{Cell, Goal};
+use super::cells::{Cell, Goal, usual_place};
 use super::plan::{Keys, Plan};
 use crate::drive::keys::BenchKey;
 use crate::drive::run::{Failure, RunSpec};
@@ -8,19 +8,19 @@ use crate::drive::scans::ScanBy;
 use crate::drive::stats::Interval;
 use crate::drive::subject::{Crew, Reuse, Subject, Traffic};
 use crate::flags::error::Error;
-use crate::flags::place::Place;
 use crate::flags::types::Types;
 use crate::host::{alloc, memory};
 use crate::interrupt;
 use crate::progress::Progress;
-use silvics::{Options, Pages};
+use silvics::Options;
 use silvics_workload::{Choice, KEYS_MAX, Mix, Window};
 use std::time::{Duration, Instant};
 
 /// The time of the lookups that warm an index up and do not count.
 const WARM_UP: Duration = Duration::from_millis(20);
-/// The bytes that a key takes in the hungriest structures, for a guess of what fits into memory.
-const BYTES_PER_KEY: usize = 160;
+/// The bytes that an entry takes in the hungriest structures, beside its key, for a guess of what
+/// fits into memory.
+const BYTES_PER_ENTRY: usize = 160;
 
 /// The machine with the keys of the present stage.
 pub struct Lab<'a, K: BenchKey + ?Sized> {
@@ -157,8 +157,9 @@ impl<'a, K: BenchKey + ?Sized> Lab<'a, K> {
     /// The most keys, by halves of all, that this number of indexes can have in memory at once.
     pub fn fitting(&self, indexes: usize) -> usize {
         let free = memory::available().unwrap_or(usize::MAX) / 2;
+        let entry = BYTES_PER_ENTRY + self.longest().map_or(0, |longest| longest.bytes);
         let mut keys = self.keys();
-        while keys > 1024 && indexes.saturating_mul(keys).saturating_mul(BYTES_PER_KEY) > free {
+        while keys > 1024 && indexes.saturating_mul(keys).saturating_mul(entry) > free {
             keys /= 2;
         }
         keys
@@ -195,11 +196,7 @@ impl<'a, K: BenchKey + ?Sized> Lab<'a, K> {
             }
             trials.retain(|trial| !out.contains(&trial.cell));
             if trials.is_empty() {
-                let problem = format!(
-                    "memory is too small for {} keys in any structure: name fewer",
-                    self.present()
-                );
-                return Err(Error::value("--keys", problem));
+                break; // none can hold the keys
             }
             round += 1;
         }
@@ -207,19 +204,28 @@ impl<'a, K: BenchKey + ?Sized> Lab<'a, K> {
     }
 
     fn turn(&mut self, trial: &mut Trial<K>, time: Duration, fresh: bool) -> Result<(), Failure> {
-        let grows = self.plan.growth(1 << 20, 1 << 20).is_some();
+        let grows = self.plan.grows();
         let used = trial.live.as_ref().is_none_or(|live| live.has_run && (fresh || grows));
         if used {
             self.load(trial)?;
         }
         let Some(live) = &mut trial.live else { unreachable!("it was loaded") };
-        let warm = self.spec(Mix::LOOKUPS, 1, WARM_UP.min(time), live.window, 0);
-        live.subject.run(&self.traffic, &warm, self.crew)?;
+        // A trace has its own operations, whatever the mix, and these would count.
+        if !matches!(self.plan.source, Keys::Trace(_)) {
+            let warm = self.spec(Mix::LOOKUPS, 1, WARM_UP.min(time), live.window, 0);
+            live.subject.run(&self.traffic, &warm, self.crew)?;
+        }
         self.runs += 1;
         let spec = self.spec(self.plan.mix, trial.cell.batch, time, live.window, self.runs);
         let outcome = live.subject.run(&self.traffic, &spec, self.crew)?;
         (live.window, live.has_run) = (outcome.window, true);
         trial.rates.push(outcome.mops());
+        if grows {
+            trial.bytes_per_key = live.subject.bytes().map(|bytes| {
+                let keys = self.traffic.choice.present() as i64 + outcome.tally.growth();
+                bytes as f64 / keys.max(1) as f64
+            });
+        }
         if fresh {
             trial.live = None;
         }
@@ -260,9 +266,8 @@ impl<'a, K: BenchKey + ?Sized> Lab<'a, K> {
     /// it can insert or remove is left.
     fn spec(&self, mix: Mix, batch: usize, time: Duration, window: Window, number: u64) -> RunSpec {
         let choice = &self.traffic.choice;
-        let absent = choice.len() - choice.present();
-        let of_mix = || self.plan.growth(choice.present(), absent);
-        let growth = if mix == Mix::LOOKUPS { None } else { of_mix() };
+        let is_warm_up = mix == Mix::LOOKUPS && number == 0;
+        let growth = if is_warm_up { None } else { self.plan.growth(choice) };
         RunSpec {
             mix,
             batch,
@@ -288,10 +293,32 @@ pub fn scores<K: BenchKey + ?Sized>(goal: Goal, trials: &[Trial<K>]) -> Vec<f64>
     trials.iter().map(score).collect()
 }
 
-/// Whether small pages were asked for, or huge ones given.
+/// How good a trial is beside another: the ratios of their rates, round by round, or with the goal
+/// of memory the bytes of the other over its bytes.
+pub fn advantage<K: BenchKey + ?Sized>(
+    goal: Goal,
+    of: &Trial<K>,
+    to: &Trial<K>,
+) -> Option<Interval> {
+    match goal {
+        Goal::Speed => rate_ratio(of, to),
+        Goal::Memory => {
+            let ratio = to.bytes_per_key? / of.bytes_per_key?;
+            Some(Interval { median: ratio, low: ratio, high: ratio })
+        }
+    }
+}
+
+/// The ratios of two trials' rates, round by round.
+pub fn rate_ratio<K: BenchKey + ?Sized>(of: &Trial<K>, to: &Trial<K>) -> Option<Interval> {
+    let ratios: Vec<f64> = of.rates.iter().zip(&to.rates).map(|(a, b)| a / b).collect();
+    Interval::of(&ratios)
+}
+
+/// Whether the index has the pages that were asked for. The usual place is what a program gets, on
+/// whatever pages.
 pub fn has_its_pages<K: BenchKey + ?Sized>(trial: &Trial<K>) -> bool {
-    matches!(trial.cell.place, Place::Pooled(Pages::Small, _) | Place::Shared)
-        || trial.fallback.is_none()
+    trial.cell.place == usual_place() || trial.fallback.is_none()
 }
 
 fn of_space<K: BenchKey + ?Sized>(plan: &Plan, space: K::Space) -> Traffic<K> {

@@ -4,7 +4,8 @@
 //! * A *cell* is a structure, the place of its nodes with their pages, how it counts its keys, and
 //!   the number of keys of a call.
 //! * The *usual* cell is what `Map::new()` gives: `words` for integers, `blocks` for byte strings,
-//!   in pools on huge pages, one key at a time.
+//!   in pools on huge pages, one key at a time. With needs that few maps meet, it is the first of
+//!   those maps.
 //! * The *rate* of a cell is its operations per second. The *score* of a cell is its rate, or with
 //!   `--goal memory` one over its bytes, of cells with half the rate of the fastest.
 //!
@@ -14,7 +15,7 @@
 //! halving: Jamieson and Talwalkar, AISTATS 2016):
 //! ```text
 //! glance      every structure that can do what is needed, in its usual place, with few keys
-//! structures  those within a third of the best, with all keys, in turns
+//! structures  those with at least a third of the best score, with all keys, in turns
 //! places      the best of them and every change of one part: place, pages, counting, batch
 //! final       the best cells, the usual one, and the best one with all changes that paid, in turns
 //!             on fresh indexes until the budget is spent

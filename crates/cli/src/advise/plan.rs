@@ -1,6 +1,7 @@
 //! The workload to advise on, and the budget: the command line, checked.
 
 use super::cells::{Goal, Need};
+use crate::drive::run;
 use crate::flags::advise::AdviseArgs;
 use crate::flags::args::Format;
 use crate::flags::error::Error;
@@ -9,7 +10,7 @@ use crate::flags::types::KeyType;
 use crate::flags::values::{THREADS_MAX, list, number, parse, seconds, seed, single};
 use silvics_layout::Machine;
 use silvics_workload::trace::{Trace, TraceKeys};
-use silvics_workload::{Dist, KEYS_MAX, KeySet, Mix};
+use silvics_workload::{Choice, Dist, KEYS_MAX, KeySet, Mix};
 use std::time::Duration;
 
 /// The source of keys.
@@ -46,8 +47,6 @@ pub struct Plan {
 /// The least seconds in which each structure can be loaded and run once.
 const BUDGET_LEAST: f64 = 2.0;
 const BATCH_MAX: usize = 4096;
-/// A trace that changes the size of the index by less than this share of its keys keeps it.
-const KEPT: f64 = 0.05;
 
 impl Plan {
     /// Reads the flags. `cores` is the default number of threads.
@@ -55,11 +54,11 @@ impl Plan {
         let plan = Self::described(args, cores)?;
         let Some(path) = &args.trace else { return Ok(plan) };
         let wrong = |error| Error::Trace { path: path.clone(), error };
-        Ok(plan.of_trace(Trace::read(path).map_err(wrong)?))
+        Ok(plan.of_trace(Trace::read(path).map_err(wrong)?, cores))
     }
 
     /// The plan with the workload of a trace.
-    fn of_trace(self, trace: Trace) -> Self {
+    fn of_trace(self, trace: Trace, cores: usize) -> Self {
         Self {
             key_type: match trace.keys {
                 TraceKeys::U64(_) => KeyType::U64,
@@ -70,7 +69,7 @@ impl Plan {
             mix: Mix::of_counts(trace.counts()),
             scan_length: trace.scan_length,
             batch: self.batch.max(trace.batch.min(BATCH_MAX)),
-            threads: trace.threads.len().min(THREADS_MAX),
+            threads: trace.threads.clamp(1, cores),
             source: Keys::Trace(Box::new(trace)),
             ..self
         }
@@ -122,17 +121,19 @@ impl Plan {
 }
 
 impl Plan {
-    /// The number of keys by which the size of an index may change in a run. `None` if the workload
-    /// keeps it, or if only a bound for each size is known, as in `bench`.
-    pub fn growth(&self, present: usize, absent: usize) -> Option<i64> {
-        if let Keys::Trace(trace) = &self.source {
-            let changes = trace.growth.unsigned_abs() as f64 > KEPT * trace.len() as f64;
-            return changes.then_some(trace.growth * 9 / 10);
+    /// The most keys by which a run may change the size of an index. `None` if it keeps the size.
+    pub fn growth(&self, choice: &Choice) -> Option<i64> {
+        match &self.source {
+            Keys::Trace(trace) => trace.grows().then_some(trace.growth * 9 / 10),
+            _ => run::growth(self.mix, choice),
         }
-        match self.mix.growth() {
-            0 => None,
-            1.. => Some(absent as i64 * 9 / 10),
-            _ => Some(-(present as i64 * 9 / 10)),
+    }
+
+    /// Whether a run changes the size of an index, so that the next one needs a fresh index.
+    pub fn grows(&self) -> bool {
+        match &self.source {
+            Keys::Trace(trace) => trace.grows(),
+            _ => !self.mix.keeps_size(),
         }
     }
 }

@@ -25,7 +25,8 @@ impl Report {
         _ = writeln!(text, "\nFinalists, in turns on fresh indexes\n{}", table(&self.finalists));
         _ = writeln!(
             text,
-            "\nStructures in their usual place, from the fastest; the slower ones with fewer keys\n{}",
+            "\nStructures in their usual place. Those that left in the first stage were measured with \
+             fewer keys\n{}",
             table(&self.structures)
         );
         self.findings(&mut text);
@@ -68,13 +69,17 @@ impl Report {
             _ = writeln!(text, "    {line}");
         }
         text.push('\n');
+        let usual = if self.workload.needs.is_empty() {
+            "what `Map::new()` gives"
+        } else {
+            "the usual map with what is needed"
+        };
         if advice.usual {
-            text.push_str("This is what `Map::new()` gives.\n");
+            _ = writeln!(text, "This is {usual}.");
         } else if let Some(Interval { median, low, high }) = advice.to_usual {
             _ = writeln!(
                 text,
-                "Its rate is {median:.2} times that of what `Map::new()` gives, one key at a time \
-                 ({low:.2} – {high:.2})."
+                "Its rate is {median:.2} times that of {usual}, one key at a time ({low:.2} – {high:.2})."
             );
         }
         _ = writeln!(text, "How sure: {}.", advice.how_sure.words());

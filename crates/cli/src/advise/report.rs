@@ -1,12 +1,13 @@
 //! The advice, as data.
 
 use super::cells::Cell;
+use super::cells::Goal;
 use super::exhaustive::Exhaustive;
 use super::forecast::{Forecast, Why};
-use super::lab::{Lab, Trial, scores};
+use super::lab::{Lab, Trial, advantage, rate_ratio, scores};
 use super::plan::{Keys, Plan};
 use super::rust;
-use super::search::{Found, ratio};
+use super::search::Found;
 use crate::drive::keys::BenchKey;
 use crate::drive::stats::{self, Interval};
 use crate::host::machine::Machine;
@@ -56,11 +57,12 @@ pub struct Advice {
     pub pages: String,
     pub counting: &'static str,
     pub batch: usize,
-    /// Whether it is what `Map::new()` gives, one key at a time.
+    /// Whether it is the usual cell: what `Map::new()` gives, or the usual map with what is needed,
+    /// one key at a time.
     pub usual: bool,
     /// The rate over that of the usual cell.
     pub to_usual: Option<Interval>,
-    /// The best cell with another structure, and the rate of the advice over its rate.
+    /// The best cell with another structure.
     pub next: Option<Next>,
     pub how_sure: HowSure,
     /// The reasons of that, one sentence each.
@@ -80,6 +82,7 @@ pub struct Advice {
 #[derive(Serialize)]
 pub struct Next {
     pub cell: String,
+    /// How good the advice is beside it: rate over rate, or its bytes over those of the advice.
     pub ratio: Interval,
 }
 
@@ -87,7 +90,7 @@ pub struct Next {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HowSure {
-    /// Measured with all keys, and every other finalist is slower in almost all rounds.
+    /// Measured with all keys, and the interval of each ratio to another finalist is above one.
     Sure,
     /// Others are as good, as far as the rounds tell.
     AmongEquals,
@@ -124,7 +127,7 @@ impl Row {
             mops: Interval::of(&trial.rates),
             samples: trial.rates.clone(),
             bytes_per_key: trial.bytes_per_key,
-            to_advice: advice.and_then(|advice| ratio(trial, advice)),
+            to_advice: advice.and_then(|advice| rate_ratio(trial, advice)),
         }
     }
 }
@@ -193,10 +196,12 @@ impl Advice {
         let usual = found.finalists.iter().find(|trial| trial.cell.is_usual());
         let scores = scores(lab.plan.goal, &found.finalists);
         let others = found.finalists.iter().zip(&scores);
-        let others = others.filter(|(trial, _)| !trial.cell.shares_structure(&cell));
+        let others =
+            others.filter(|(trial, score)| !trial.cell.shares_structure(&cell) && **score > 0.0);
         let next = others.max_by(|a, b| a.1.total_cmp(b.1)).map(|(trial, _)| trial);
         let next = next.and_then(|next| {
-            Some(Next { cell: next.cell.to_string(), ratio: ratio(advice, next)? })
+            let ratio = advantage(lab.plan.goal, advice, next)?;
+            Some(Next { cell: next.cell.to_string(), ratio })
         });
         let (how_sure, because) = how_sure(lab, found, advice, next.as_ref());
         Self {
@@ -207,7 +212,7 @@ impl Advice {
             counting: if cell.counting == silvics::Counting::Single { "single" } else { "striped" },
             batch: cell.batch,
             usual: cell.is_usual(),
-            to_usual: usual.and_then(|usual| ratio(advice, usual)),
+            to_usual: usual.and_then(|usual| rate_ratio(advice, usual)),
             next,
             how_sure,
             because,
@@ -230,39 +235,44 @@ fn how_sure<K: BenchKey + ?Sized>(
 ) -> (HowSure, Vec<String>) {
     const ROUNDS_WANTED: usize = 5;
     let mut because = Vec::new();
+    let goal = lab.plan.goal;
+    let scores = scores(goal, &found.finalists);
     let equals: Vec<String> = found
         .finalists
         .iter()
-        .filter(|trial| trial.cell != advice.cell)
-        .filter(|trial| ratio(trial, advice).is_some_and(|ratio| ratio.high >= 1.0))
-        .map(|trial| trial.cell.to_string())
+        .zip(&scores)
+        .filter(|(trial, score)| trial.cell != advice.cell && **score > 0.0)
+        .filter(|(trial, _)| advantage(goal, trial, advice).is_some_and(|ratio| ratio.high >= 1.0))
+        .map(|(trial, _)| trial.cell.to_string())
         .collect();
     let rounds = advice.rates.len();
-    if let Some(Next { cell, ratio }) = next {
-        because.push(format!(
-            "the next structure ({cell}) is {:.2} times slower, {:.2} to {:.2} with {:.0} % over {rounds} \
-             rounds",
+    because.push(match (next, goal) {
+        (None, _) => "all other structures were left behind before the final rounds".into(),
+        (Some(Next { cell, ratio }), Goal::Memory) => {
+            format!("the next structure, {cell}, takes {:.2} times its bytes", ratio.median)
+        }
+        (Some(Next { cell, ratio }), Goal::Speed) => format!(
+            "its rate is {:.2} times that of the next structure, {cell} ({:.2} to {:.2} with {:.0} % \
+             over {rounds} rounds)",
             ratio.median,
             ratio.low,
             ratio.high,
             100.0 * stats::coverage(rounds)
-        ));
-    } else {
-        because.push("all other structures were left behind before the final rounds".into());
-    }
+        ),
+    });
     if !equals.is_empty() {
-        because.push(format!("the rounds cannot tell it from {}", equals.join("; ")));
+        because.push(format!("as good, as far as the rounds tell: {}", equals.join("; ")));
     }
     let few = found.keys < lab.keys();
     if few {
         because.push(format!(
-            "{} of the {} keys were measured: more did not fit into the budget or the memory",
+            "{} of the {} keys were measured, because more did not fit into the budget or the memory",
             found.keys,
             lab.keys()
         ));
     }
     if rounds < ROUNDS_WANTED {
-        because.push(format!("the budget allowed {rounds} final rounds alone"));
+        because.push(format!("the budget was spent after {rounds} final rounds"));
     }
     let how_sure = match (few || rounds < ROUNDS_WANTED, equals.is_empty()) {
         (true, _) => HowSure::Extrapolated,

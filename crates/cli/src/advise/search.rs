@@ -1,9 +1,9 @@
 //! The stages of the search.
 
 use super::cells::{self, Cell};
-use super::lab::{Lab, Trial, has_its_pages, scores};
+use super::lab::{Lab, Trial, advantage, has_its_pages, scores};
+use super::plan::Keys;
 use crate::drive::keys::BenchKey;
-use crate::drive::stats::Interval;
 use crate::flags::error::Error;
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -31,6 +31,8 @@ const LEADERS_MAX: usize = 3;
 const FINALISTS_MAX: usize = 5;
 /// Two cells whose scores differ by less are taken for equals.
 const EQUAL: f64 = 0.02;
+/// A cell that the rounds cannot tell from the best is its equal if it has this share of its score.
+const CLOSE: f64 = 0.95;
 
 /// The finds of the stages.
 pub struct Found<K: BenchKey + ?Sized> {
@@ -54,10 +56,21 @@ pub fn search<K: BenchKey + ?Sized>(lab: &mut Lab<'_, K>) -> Result<Found<K>, Er
     let all = of_length(lab, cells::first(lab.plan)?)?;
     let budget = lab.plan.budget.as_secs_f64();
     let time = Duration::from_secs_f64((budget / 1500.0).clamp(0.005, 0.05));
-    lab.take(FEW_KEYS.min(lab.fitting(all.len())));
+    let fitting = lab.fitting(all.len());
+    if matches!(lab.plan.source, Keys::Trace(_)) && fitting < lab.keys() {
+        let problem = format!(
+            "the {} keys that are present do not fit into memory in {} structures: record a smaller \
+             map",
+            lab.keys(),
+            all.len()
+        );
+        return Err(Error::value("--trace", problem));
+    }
+    lab.take(FEW_KEYS.min(fitting));
     let few = lab.present();
     let mut trials: Vec<Trial<K>> = all.into_iter().map(Trial::new).collect();
     until(lab, &mut trials, time, false, GLANCE_ENDS, (1, 3))?;
+    some(lab, &trials)?;
     Lab::free(&mut trials);
     lab.progress.step();
     let at_few: Vec<_> = trials.iter().map(|trial| (trial.cell, trial.rate())).collect();
@@ -68,46 +81,67 @@ pub fn search<K: BenchKey + ?Sized>(lab: &mut Lab<'_, K>) -> Result<Found<K>, Er
     lab.take(keys);
     let mut trials = anew(&chosen);
     until(lab, &mut trials, time, false, STRUCTURES_END, (2, 7))?;
+    some(lab, &trials)?;
     Lab::free(&mut trials);
     lab.progress.step();
     let (leaders, others) = best(lab, trials, AFTER_STRUCTURES, 1..=LEADERS_MAX);
     structures.extend(others);
     let mut measured = at_few.len();
+    let (finalists, more) = places(lab, &leaders, time)?;
+    measured += more;
+    structures.extend(leaders);
+    let mut finalists = anew(&finalists);
+    until(lab, &mut finalists, 2 * time, true, FINAL_ENDS, (3, 31))?;
+    some(lab, &finalists)?;
+    lab.progress.step();
+    let advice = simplest(lab, &finalists);
+    let keys = lab.present();
+    Ok(Found { finalists, advice, structures, few, keys, at_few, measured })
+}
 
-    let mut trials = anew(&leaders);
-    for leader in &leaders {
+/// Measures the leaders and each change of one part. Returns the finalists, and how many cells are
+/// new.
+fn places<K: BenchKey + ?Sized>(
+    lab: &mut Lab<'_, K>,
+    leaders: &[Trial<K>],
+    time: Duration,
+) -> Result<(Vec<Trial<K>>, usize), Error> {
+    let mut trials = anew(leaders);
+    for leader in leaders {
         for cell in leader.cell.neighbours(lab.plan) {
             if trials.iter().all(|trial: &Trial<K>| trial.cell != cell) {
                 trials.push(Trial::new(cell));
             }
         }
     }
-    measured += trials.len() - leaders.len();
-    let keys = affordable(
-        lab,
-        &leaders,
-        (PLACES_END - STRUCTURES_END) * budget / 2.0 * leaders.len() as f64 / trials.len() as f64,
-    );
+    let mut new = trials.len() - leaders.len();
+    let seconds = (PLACES_END - STRUCTURES_END) * lab.plan.budget.as_secs_f64() / 2.0;
+    let of_leaders = seconds * leaders.len() as f64 / trials.len() as f64;
+    let keys = affordable(lab, leaders, of_leaders);
     lab.take(keys.min(lab.fitting(trials.len())));
-    structures.extend(leaders);
     until(lab, &mut trials, time, false, PLACES_END, (2, 7))?;
     Lab::free(&mut trials);
     lab.progress.step();
     trials.retain(has_its_pages);
     let combined = combined(lab, &trials);
-    let (finalists, _) = best(lab, trials, AFTER_PLACES, 1..=FINALISTS_MAX);
-    let mut finalists = anew(&finalists);
+    let (mut finalists, _) = best(lab, trials, AFTER_PLACES, 1..=FINALISTS_MAX);
     if let Some(cell) = combined
         && finalists.iter().all(|trial| trial.cell != cell)
     {
-        measured += 1;
+        new += 1;
         finalists.push(Trial::new(cell));
     }
-    until(lab, &mut finalists, 2 * time, true, FINAL_ENDS, (3, 31))?;
-    lab.progress.step();
-    let advice = simplest(lab, &finalists);
-    let keys = lab.present();
-    Ok(Found { finalists, advice, structures, few, keys, at_few, measured })
+    Ok((finalists, new))
+}
+
+/// Fails if no structure could hold the keys.
+fn some<K: BenchKey + ?Sized>(lab: &Lab<'_, K>, trials: &[Trial<K>]) -> Result<(), Error> {
+    if trials.is_empty() {
+        let problem =
+            format!("memory is too small for {} keys in any structure: name fewer", lab.present());
+        return Err(Error::value("--keys", problem));
+    }
+    Ok(())
 }
 
 /// Leaves out structures that do not take the longest key.
@@ -217,20 +251,11 @@ fn simplest<K: BenchKey + ?Sized>(lab: &Lab<'_, K>, trials: &[Trial<K>]) -> usiz
     let scores = scores(lab.plan.goal, trials);
     let top = (0..trials.len()).max_by(|&a, &b| scores[a].total_cmp(&scores[b])).unwrap_or(0);
     let equals = |at: &usize| {
-        scores[*at] >= (1.0 - EQUAL) * scores[top] || undecided(&trials[*at], &trials[top])
+        scores[*at] >= (1.0 - EQUAL) * scores[top]
+            || advantage(lab.plan.goal, &trials[*at], &trials[top])
+                .is_none_or(|ratio| ratio.low <= 1.0 && ratio.high >= 1.0)
     };
-    let close = |at: &usize| scores[*at] >= 0.95 * scores[top];
+    let close = |at: &usize| scores[*at] >= CLOSE * scores[top];
     let least = |at: &usize| (trials[*at].cell.changes(), scores[*at].recip().to_bits());
     (0..trials.len()).filter(close).filter(equals).min_by_key(least).unwrap_or(top)
-}
-
-/// The ratios of two trials, round by round.
-pub fn ratio<K: BenchKey + ?Sized>(of: &Trial<K>, to: &Trial<K>) -> Option<Interval> {
-    let ratios: Vec<f64> = of.rates.iter().zip(&to.rates).map(|(a, b)| a / b).collect();
-    Interval::of(&ratios)
-}
-
-/// Whether the rounds do not say which of two trials is faster.
-fn undecided<K: BenchKey + ?Sized>(of: &Trial<K>, to: &Trial<K>) -> bool {
-    ratio(of, to).is_none_or(|ratio| ratio.low <= 1.0 && ratio.high >= 1.0)
 }

@@ -8,7 +8,7 @@ use crate::catalogue::Make;
 use crate::catalogue::select::Chosen;
 use crate::drive::keys::BenchKey;
 use crate::drive::nothing::Nothing;
-use crate::drive::run::{Failure, Ledger, RunSpec};
+use crate::drive::run::{self, Failure, Ledger, RunSpec};
 use crate::drive::scans::ScanBy;
 use crate::drive::shape::{self, Sampled};
 use crate::drive::subject::{Crew, Outcome, Subject, Traffic};
@@ -322,12 +322,7 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
     /// A run that changes the size of the index ends when a tenth of the keys that it can insert or
     /// remove is left.
     fn spec(&self, config: &Config, number: u64, time: Duration, window: Window) -> RunSpec {
-        let choice = &self.traffic.choice;
-        let growth = match config.mix.growth() {
-            0 => None,
-            1.. => Some((choice.len() - choice.present()) as i64 * 9 / 10),
-            _ => Some(-(choice.present() as i64 * 9 / 10)),
-        };
+        let growth = run::growth(config.mix, &self.traffic.choice);
         let Config { mix, batch, threads, scan_by, scan_length } = *config;
         RunSpec { mix, batch, scan_by, scan_length, threads, time, number, window, growth }
     }

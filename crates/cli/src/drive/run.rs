@@ -5,7 +5,7 @@ use crate::drive::scans::ScanBy;
 use crate::flags::error::Error;
 use silvics::AllocError;
 use silvics_sync::atomic::{AtomicI64, Ordering};
-use silvics_workload::{Mix, Window};
+use silvics_workload::{Choice, Mix, Window};
 use std::io;
 use std::time::Duration;
 
@@ -26,6 +26,16 @@ pub struct RunSpec {
     /// The most keys by which the run may change the size of the index: it ends when there are this
     /// many more, or this many fewer if the number is negative. `None` if only the time ends it.
     pub growth: Option<i64>,
+}
+
+/// The most keys by which a run of a mix may change the size of an index: a tenth of the keys that
+/// it can insert or remove is left. `None` if the mix keeps the size.
+pub fn growth(mix: Mix, choice: &Choice) -> Option<i64> {
+    match mix.growth() {
+        0 => None,
+        1.. => Some((choice.len() - choice.present()) as i64 * 9 / 10),
+        _ => Some(-(choice.present() as i64 * 9 / 10)),
+    }
 }
 
 /// The keys by which a run may still change the size of an index.

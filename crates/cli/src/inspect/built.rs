@@ -154,8 +154,9 @@ impl<'t, K: BenchKey + ?Sized> Built<'t, K> {
         self.lookups_by(&self.traffic.choice, count, see)
     }
 
-    /// Looks up keys that `choice` chooses from the key space, until `count` were found. It passes
-    /// the reads of each of these lookups to `see`.
+    /// Looks up keys that `choice` chooses from the key space, until `count` were found, or until a
+    /// hundred times as many were looked up. It passes the reads of the lookups that found their
+    /// key to `see`.
     pub fn lookups_by(
         &self,
         choice: &Choice,
@@ -166,8 +167,10 @@ impl<'t, K: BenchKey + ?Sized> Built<'t, K> {
         let lookups: Mix = single("--lookups", "100/0/0", parse)?;
         let mut stream = choice.stream(lookups, 0, Share::ALONE, choice.start());
         let (mut block, mut reads, mut left) = (Block::new(1), Vec::new(), count);
-        while left > 0 && !interrupt::pending() {
+        let mut tries = 100 * count;
+        while left > 0 && tries > 0 && !interrupt::pending() {
             stream.fill(&mut block);
+            tries = tries.saturating_sub(block.len());
             for position in block.positions() {
                 reads.clear();
                 match self.index.get(K::key(space, *position), &mut reads) {
