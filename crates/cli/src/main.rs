@@ -19,6 +19,7 @@
 //! | `page` | pages with charts, tables and data |
 //! | `svg` | pictures |
 //! | `output`, `progress`, `interrupt` | standard output, standard error, Ctrl-C |
+//! | `table`, `terminal` | tables that fit the terminal; its width and colours |
 //!
 //! Modules use those below them in the table, with two exceptions: `flags` reads key files by the
 //! key types of `drive`, and `host` and `output` use the units and errors of `flags`. No files
@@ -44,15 +45,32 @@ mod progress;
 mod reproduce;
 mod store;
 mod svg;
+mod table;
+mod terminal;
 mod verify;
 mod watch;
 
 use flags::args::{Cli, Verb};
+use flags::error::Error;
 use std::process::ExitCode;
+use terminal::ERROR;
 
 fn main() -> ExitCode {
+    let cli = Cli::read();
+    let result = terminal::set(cli.wide, &cli.color).and_then(|()| run(cli.verb));
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            anstream::eprintln!("{ERROR}error:{ERROR:#} {error}");
+            error.exit_code()
+        }
+    }
+}
+
+/// Runs a verb. Returns the exit code.
+fn run(verb: Verb) -> Result<u8, Error> {
     let interrupted = |interrupted| if interrupted { interrupt::EXIT_CODE } else { 0 };
-    let result = match Cli::read().verb {
+    match verb {
         Verb::List(args) => list::list(&args).map(|()| 0),
         Verb::Bench(args) => bench::bench(&args).map(interrupted),
         Verb::Inspect(args) => inspect::inspect(&args).map(|()| 0),
@@ -62,12 +80,5 @@ fn main() -> ExitCode {
         Verb::Store(args) => store::store(&args).map(interrupted),
         Verb::Advise(args) => advise::advise(&args).map(|()| 0),
         Verb::Reproduce(args) => reproduce::reproduce(&args),
-    };
-    match result {
-        Ok(code) => ExitCode::from(code),
-        Err(error) => {
-            eprintln!("error: {error}");
-            error.exit_code()
-        }
     }
 }

@@ -3,15 +3,15 @@
 
 use crate::flags::error::Error;
 use crate::progress;
-use comfy_table::{ContentArrangement, Table, presets};
+use crate::table::Table;
 use serde::Serialize;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Writes text as it is.
+/// Writes text. Colours are removed unless standard output shows them.
 pub fn text(text: &str) -> Result<(), Error> {
-    write(text.as_bytes())
+    write_to(&mut anstream::stdout().lock(), text.as_bytes())
 }
 
 /// Writes a value as JSON.
@@ -40,20 +40,17 @@ pub fn csv(header: &[&str], records: impl Iterator<Item = Vec<String>>) -> Resul
     write(&bytes)
 }
 
-/// An empty table with a header, in Markdown: it is readable as it is, and can be pasted into a
-/// page.
+/// An empty table with a header.
 pub fn table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table
-        .load_style(presets::ASCII_MARKDOWN)
-        .set_content_arrangement(ContentArrangement::Disabled)
-        .set_header(header);
-    table
+    Table::new(header)
 }
 
 /// Writes all bytes at once, so that an earlier failure leaves nothing half-written.
 fn write(bytes: &[u8]) -> Result<(), Error> {
-    let mut out = io::stdout().lock();
+    write_to(&mut io::stdout().lock(), bytes)
+}
+
+fn write_to(out: &mut impl Write, bytes: &[u8]) -> Result<(), Error> {
     match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Error::Output(error)),
         _ => Ok(()),

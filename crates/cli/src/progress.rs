@@ -1,6 +1,7 @@
 //! Progress and notes on standard error. The bar shows only on a terminal and leaves nothing
 //! behind; standard output carries results alone.
 
+use crate::terminal::NOTE;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// A bar over the steps of a benchmark.
@@ -70,5 +71,5 @@ impl Drop for Live {
 
 /// A line on standard error, outside of any progress.
 pub fn note(text: &str) {
-    eprintln!("note: {text}");
+    anstream::eprintln!("{NOTE}note:{NOTE:#} {text}");
 }

@@ -7,6 +7,7 @@ use crate::flags::error::Error;
 use crate::flags::memtable::MemtableArgs;
 use crate::flags::reproduce::ReproduceArgs;
 use crate::flags::store::StoreArgs;
+use crate::terminal::ERROR;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand};
 
@@ -16,6 +17,14 @@ use clap::{Args, Parser, Subcommand};
 pub struct Cli {
     #[command(subcommand)]
     pub verb: Verb,
+
+    /// Shows all columns of tables. By default, tables on a terminal fit its width (or COLUMNS)
+    #[arg(long, global = true)]
+    pub wide: bool,
+
+    /// When to color output: auto (on a terminal, unless `NO_COLOR` is set), always, never
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub color: String,
 }
 
 impl Cli {
@@ -24,7 +33,7 @@ impl Cli {
     pub fn read() -> Self {
         Self::try_parse().unwrap_or_else(|error| match conflict(&error) {
             Some(sentence) => {
-                eprintln!("error: {sentence}");
+                anstream::eprintln!("{ERROR}error:{ERROR:#} {sentence}");
                 std::process::exit(error.exit_code())
             }
             None => error.exit(),

@@ -8,7 +8,7 @@ use crate::flags::args::Format;
 use crate::flags::error::Error;
 use crate::host::counters::PerOp;
 use crate::output;
-use comfy_table::Table;
+use crate::table::Table;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write;
@@ -197,7 +197,8 @@ fn classes(report: &Report, names: &Names<'_>) -> Table {
         "in two lines",
         "lines/visit",
         "needed",
-    ]);
+    ])
+    .drops(&["class in the study", "class", "total", "in two lines"]);
     let (kinds, others) = shown(report);
     for kind in kinds {
         table.add_row([
@@ -291,7 +292,13 @@ fn sets(report: &Report, names: &Names<'_>) -> Table {
     if here {
         header.extend(["LLC sets in memory", "huge pages"]);
     }
-    let mut table = output::table(&header);
+    let mut table = output::table(&header).drops(&[
+        "pages in a run",
+        "2 MiB regions",
+        "usual stride",
+        "LLC sets in memory",
+        "L1 sets",
+    ]);
     let known = |share: Option<f64>| share.map_or_else(|| "-".into(), percent);
     for kind in shown(report).0 {
         let mut row = vec![
@@ -378,7 +385,8 @@ fn model(model: &ModelRow) -> Table {
         "TLB misses",
         "page walks",
         "cycles",
-    ]);
+    ])
+    .drops(&["objects", "fetched beside", "of use", "L2 misses"]);
     let figures = [
         model.visits,
         model.lines,

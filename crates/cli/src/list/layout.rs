@@ -125,7 +125,7 @@ pub fn list(format: Format) -> Result<(), Error> {
     match format {
         Format::Csv => output::csv(HEADER, records()),
         Format::Table => {
-            let mut table = output::table(HEADER);
+            let mut table = output::table(HEADER).drops(&["in class", "hot bytes", "class"]);
             table.add_rows(records());
             output::text(&format!("{table}\n"))
         }

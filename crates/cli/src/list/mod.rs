@@ -60,6 +60,9 @@ impl Item {
 const HEADER: &[&str] =
     &["name", "origin", "paper", "topology", "sync", "keys", "ranges", "variants", "placements"];
 
+/// The columns that a narrow terminal does not show, the first ones first. The other columns fold.
+const DROPPED: &[&str] = &["placements", "variants", "paper", "origin", "topology"];
+
 /// Prints the catalogue.
 pub fn list(args: &ListArgs) -> Result<(), Error> {
     let format = Format::parse(&args.format)?;
@@ -71,7 +74,7 @@ pub fn list(args: &ListArgs) -> Result<(), Error> {
         Format::Json => output::json(&Catalogue { indexes }),
         Format::Csv => output::csv(HEADER, indexes.iter().map(Item::record)),
         Format::Table => {
-            let mut table = output::table(HEADER);
+            let mut table = output::table(HEADER).drops(DROPPED);
             table.add_rows(indexes.iter().map(Item::record));
             output::text(&format!("{table}\n"))
         }

@@ -6,6 +6,7 @@ use crate::flags::args::Format;
 use crate::flags::error::Error;
 use crate::flags::units::{count, plural};
 use crate::output;
+use crate::table::Table;
 use comfy_table::CellAlignment;
 use std::fmt::Write as _;
 
@@ -67,7 +68,23 @@ fn heading(row: &Row) -> String {
     )
 }
 
-fn table(rows: &[Row]) -> comfy_table::Table {
+/// The columns that a narrow terminal does not show, the first ones first.
+const DROPPED: &[&str] = &[
+    "switches vol/inv",
+    "retries",
+    "main locks/insert",
+    "blocked",
+    "yielded",
+    "mutexes/write",
+    "group",
+    "p99.9 ns",
+    "interval",
+    "B/entry",
+    "p50 ns",
+    "p99 ns",
+];
+
+fn table(rows: &[Row]) -> Table {
     let header = [
         "memtable",
         "mode",
@@ -87,7 +104,7 @@ fn table(rows: &[Row]) -> comfy_table::Table {
         "switches vol/inv",
         "B/entry",
     ];
-    let mut table = output::table(&header);
+    let mut table = output::table(&header).drops(DROPPED);
     for row in rows {
         let (path, latency) = (&row.path, row.latency_ns);
         let switches = path.switches.map(|all| format!("{}/{}", all.voluntary, all.involuntary));

@@ -7,6 +7,7 @@ use crate::flags::args::Format;
 use crate::flags::error::Error;
 use crate::flags::units::plural;
 use crate::output;
+use crate::table::Table;
 use comfy_table::CellAlignment;
 use std::fmt::Write as _;
 
@@ -112,7 +113,22 @@ impl<C: Configured> Report<C> {
     }
 }
 
-fn table(rows: &[Row], unit: &'static str) -> comfy_table::Table {
+/// The columns that a narrow terminal does not show, the first ones first.
+const DROPPED: &[&str] = &[
+    "rows on",
+    "index on",
+    "table MB",
+    "index MB",
+    "interval",
+    "rest us",
+    "index us",
+    "p50 us",
+    "rows",
+    "placement",
+    "p99 us",
+];
+
+fn table(rows: &[Row], unit: &'static str) -> Table {
     let header = [
         "index",
         "policy",
@@ -130,7 +146,7 @@ fn table(rows: &[Row], unit: &'static str) -> comfy_table::Table {
         "table MB",
         "index MB",
     ];
-    let mut table = output::table(&header);
+    let mut table = output::table(&header).drops(DROPPED);
     for row in rows {
         let aborts: u64 = row.aborts.iter().map(|abort| abort.attempts).sum();
         let attempts = aborts + row.transactions;
@@ -164,9 +180,9 @@ fn table(rows: &[Row], unit: &'static str) -> comfy_table::Table {
     table
 }
 
-fn best(best: &[Best], unit: &'static str) -> comfy_table::Table {
+fn best(best: &[Best], unit: &'static str) -> Table {
     let header = ["index", "policy", "rows", "placement", "threads", unit, "ratio", "interval"];
-    let mut table = output::table(&header);
+    let mut table = output::table(&header).drops(DROPPED);
     for row in best {
         table.add_row([
             row.index.clone(),
@@ -250,7 +266,7 @@ fn details(text: &mut String, rows: &[Row]) {
 }
 
 /// The table of models: one row for each contender.
-fn models(rows: &[Row]) -> Option<comfy_table::Table> {
+fn models(rows: &[Row]) -> Option<Table> {
     let header = [
         "index",
         "policy",
@@ -267,7 +283,7 @@ fn models(rows: &[Row]) -> Option<comfy_table::Table> {
         "memory reads",
         "index",
     ];
-    let mut table = output::table(&header);
+    let mut table = output::table(&header).drops(DROPPED);
     let mut rows = rows.iter().filter_map(|row| Some((row, row.model.as_ref()?))).peekable();
     rows.peek()?;
     for (row, model) in rows {

@@ -215,7 +215,7 @@ impl Report {
     }
 
     fn table(&self) -> String {
-        let mut table = output::table(HEADER);
+        let mut table = output::table(HEADER).drops(&["ends", "Mops/s", "pages", "histories"]);
         table.add_rows(self.rows.iter().map(Row::record));
         let mut text = format!(
             "{table}\n\n{} operations in {} histories, {} violation{}; {:.1} s, threads {:?}, mix {}, \

@@ -233,7 +233,7 @@ impl Report {
             self.seed,
             self.clock,
         );
-        let mut table = output::table(&HEADER[..8]);
+        let mut table = output::table(&HEADER[..8]).drops(&["open", "seconds", "operations"]);
         for row in &self.by_store {
             let mut record = row.record();
             record.truncate(8);

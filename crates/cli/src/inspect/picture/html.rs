@@ -5,7 +5,7 @@ use super::super::report::Report;
 use super::Pictures;
 use crate::page::{Page, capital};
 use crate::svg::{NOTHING, Picture};
-use comfy_table::Table;
+use crate::table::Table;
 
 /// The page of a report.
 pub fn page(report: &Report, pictures: &Pictures) -> String {

@@ -1,14 +1,18 @@
 //! Writes a report: tables, JSON or CSV.
 
+mod csv;
+
 use super::report::{LoadRow, Report, Row, RowKey};
 use crate::drive::stats::Interval;
 use crate::flags::args::Format;
 use crate::flags::error::Error;
 use crate::flags::units;
 use crate::flags::units::plural;
-use crate::host::counters::{Event, PerOp};
+use crate::host::counters::PerOp;
 use crate::output;
-use comfy_table::{CellAlignment, Table};
+use crate::table::Table;
+use crate::terminal::BEST;
+use comfy_table::CellAlignment;
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
@@ -22,7 +26,7 @@ impl Report {
             Format::Table => output::text(&self.tables()),
             Format::Json => output::json(self),
             Format::Csv => {
-                output::csv(CSV_HEADER, self.results.iter().map(|row| csv_record(self, row)))
+                output::csv(csv::HEADER, self.results.iter().map(|row| csv::record(self, row)))
             }
         }
     }
@@ -169,7 +173,7 @@ pub(super) fn remarks(report: &Report) -> Vec<String> {
 pub(super) fn load_table(rows: &[&LoadRow]) -> Table {
     let header =
         ["index", "placement", "pages", "Mops/s", "interval", "ratio", "interval", "B/key", "huge"];
-    let mut table = output::table(&header);
+    let mut table = output::table(&header).drops(DROPPED);
     for LoadRow { key, mops, ratio, footprint, .. } in rows {
         let pages = footprint.pages_given.clone().unwrap_or_else(|| key.pages.clone());
         let mut cells = vec![key.index.clone(), key.placement.into(), pages];
@@ -237,7 +241,7 @@ pub(super) fn table(rows: &[&Row], busy: bool) -> Table {
     if scaled {
         header.push("counted in");
     }
-    let mut table = output::table(&header);
+    let mut table = output::table(&header).drops(DROPPED);
     for row in rows {
         let mut cells = cells(row);
         if entries {
@@ -257,8 +261,33 @@ pub(super) fn table(rows: &[&Row], busy: bool) -> Table {
         table.add_row(cells);
     }
     align(&mut table);
+    let by_mops = |at: &usize, other: &usize| {
+        f64::total_cmp(&rows[*at].mops.median, &rows[*other].mops.median)
+    };
+    if rows.len() > 1
+        && let Some(best) = (0..rows.len()).max_by(by_mops)
+    {
+        table.style(best, BEST);
+    }
     table
 }
+
+/// The columns that a narrow terminal does not show, the first ones first.
+const DROPPED: &[&str] = &[
+    "counted in",
+    "huge",
+    "interval",
+    "hits",
+    "pages",
+    "switches/Mop",
+    "faults/Mop",
+    "walks/op",
+    "dTLB misses/op",
+    "LLC misses/op",
+    "instr./op",
+    "cycles/op",
+    "placement",
+];
 
 /// Aligns figures to the right.
 fn align(table: &mut Table) {
@@ -311,129 +340,6 @@ pub(super) fn figure(mops: f64) -> String {
 
 fn percent(share: Option<f64>) -> String {
     share.map_or(NOTHING.into(), |share| format!("{:.0} %", 100.0 * share))
-}
-
-const CSV_HEADER: &[&str] = &[
-    "cell",
-    "index",
-    "variant",
-    "placement",
-    "pages",
-    "pages_given",
-    "huge_page_share",
-    "threads",
-    "load_threads",
-    "loads",
-    "keys",
-    "key_space",
-    "key_type",
-    "keyset",
-    "value_type",
-    "mix",
-    "dist",
-    "batch",
-    "scan_by",
-    "scan_length",
-    "mops_median",
-    "mops_low",
-    "mops_high",
-    "samples",
-    "ratio_to_first",
-    "ratio_low",
-    "ratio_high",
-    "lookups",
-    "hits",
-    "scanned",
-    "bytes_per_key",
-    "bytes_source",
-    "load_mops",
-    "load_low",
-    "load_high",
-    "own_ns",
-    "entry_ns",
-    "cpu_share",
-    "cpu_mops",
-    "cpu_ratio",
-    "cycles_per_op",
-    "instructions_per_op",
-    "llc_misses_per_op",
-    "dtlb_misses_per_op",
-    "page_walks_per_op",
-    "page_faults_per_op",
-    "context_switches_per_op",
-    "checked",
-    "allocator",
-    "seconds",
-    "rounds",
-    "seed",
-    "cpu",
-    "cores",
-];
-
-fn csv_record(report: &Report, row: &Row) -> Vec<String> {
-    fn or_empty<T: ToString>(value: Option<T>) -> String {
-        value.map_or(String::new(), |value| value.to_string())
-    }
-    let (key, footprint, config) = (&row.key, &row.footprint, &report.config);
-    let samples: Vec<String> = row.samples.iter().map(ToString::to_string).collect();
-    let load = report.loads.iter().find(|load| load.key == row.key).map(|load| load.mops);
-    let count = |event| or_empty(row.counters.and_then(|counters| counters.get(event)));
-    vec![
-        key.cell.to_string(),
-        key.index.clone(),
-        key.variant.into(),
-        key.placement.into(),
-        key.pages.clone(),
-        or_empty(footprint.pages_given.as_ref()),
-        or_empty(footprint.huge_page_share),
-        row.threads.to_string(),
-        config.load_threads.to_string(),
-        config.loads.to_string(),
-        key.keys.to_string(),
-        key.key_space.to_string(),
-        key.key_type.into(),
-        or_empty(key.keyset),
-        key.value_type.into(),
-        row.mix.clone(),
-        key.dist.clone(),
-        row.batch.to_string(),
-        or_empty(row.scan_by),
-        or_empty(row.scan_length),
-        row.mops.median.to_string(),
-        row.mops.low.to_string(),
-        row.mops.high.to_string(),
-        samples.join(" "),
-        or_empty(row.ratio_to_first),
-        or_empty(row.ratio.map(|ratio| ratio.low)),
-        or_empty(row.ratio.map(|ratio| ratio.high)),
-        row.lookups.to_string(),
-        row.hits.to_string(),
-        row.scanned.to_string(),
-        or_empty(footprint.bytes_per_key),
-        footprint.bytes_source.into(),
-        or_empty(load.map(|load| load.median)),
-        or_empty(load.map(|load| load.low)),
-        or_empty(load.map(|load| load.high)),
-        or_empty(row.own_ns),
-        or_empty(row.entry_ns.map(|entry| entry.median)),
-        or_empty(row.cpu_share),
-        or_empty(row.cpu_mops.map(|mops| mops.median)),
-        or_empty(row.cpu_ratio.map(|ratio| ratio.median)),
-        count(Event::Cycles),
-        count(Event::Instructions),
-        count(Event::LlcMisses),
-        count(Event::DtlbMisses),
-        count(Event::PageWalks),
-        count(Event::PageFaults),
-        count(Event::ContextSwitches),
-        row.checked.to_string(),
-        key.allocator.into(),
-        config.seconds.to_string(),
-        config.rounds.to_string(),
-        config.seed.to_string(),
-        or_empty(report.machine.cpu.as_ref()),
-        report.machine.cores.to_string(),
-    ]
 }
 
 #[cfg(test)]
