@@ -1,5 +1,6 @@
 //! One cell: contenders take turns, and are checked.
 
+use super::latency::Clock;
 use super::plan::Plan;
 use super::report::{Footprint, Report};
 use super::rows::Rows;
@@ -12,6 +13,7 @@ use crate::drive::run::{self, Failure, Ledger, RunSpec};
 use crate::drive::scans::ScanBy;
 use crate::drive::shape::{self, Sampled};
 use crate::drive::subject::{Crew, Outcome, Subject, Traffic};
+use crate::drive::timed::Times;
 use crate::flags::error::Error;
 use crate::flags::place::Place;
 use crate::host::alloc;
@@ -37,6 +39,14 @@ pub enum Flow {
     Finished,
     /// The user interrupted it. Finished cells are reported.
     Interrupted,
+}
+
+/// The quantity that a run of a cell measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Measured {
+    Throughput,
+    /// The time of each call.
+    Latency,
 }
 
 /// The reason why a cell ends early.
@@ -105,8 +115,10 @@ pub(super) struct Slot<K: BenchKey + ?Sized> {
     pub(super) footprint: Option<Footprint>,
     /// The loads, by round.
     pub(super) loads: Vec<Outcome>,
-    /// The outcomes, by configuration and round.
+    /// The outcomes of runs that measure throughput, by configuration and round.
     pub(super) outcomes: Vec<Vec<Outcome>>,
+    /// The times of calls, by configuration.
+    pub(super) latencies: Vec<Times>,
     /// The runs whose shape was sampled.
     pub(super) traced: Vec<Traced>,
     pub(super) checked: bool,
@@ -127,17 +139,30 @@ struct Live<K: BenchKey + ?Sized> {
     has_grown: bool,
 }
 
+impl<K: BenchKey + ?Sized> Live<K> {
+    /// Notes what a run has done.
+    fn book(&mut self, config: &Config, outcome: &Outcome) {
+        self.ledger.book(&outcome.tally);
+        self.window = outcome.window;
+        self.has_run = true;
+        self.has_removed |= config.mix.share(Op::Remove) > 0;
+        self.has_grown |= !config.mix.keeps_size();
+    }
+}
+
 impl<K: BenchKey + ?Sized> Cell<'_, K> {
     /// Runs the cell and adds its rows to the report.
     pub fn run(&self, report: &mut Report) -> Result<Flow, Error> {
         let configs = Config::all(self.plan);
         let (mut slots, mut own) = (Vec::new(), vec![Vec::new(); configs.len()]);
-        let flow = match self.fill(&configs, &mut slots, &mut own) {
+        let mut clock = Clock::default();
+        let flow = match self.fill(&configs, &mut slots, &mut own, &mut clock) {
             Ok(()) => Flow::Finished,
             Err(Stop::Interrupted) => Flow::Interrupted,
             Err(Stop::Error(error)) => return Err(error),
         };
         report.cells += 1;
+        report.clock.join(clock);
         let (plan, crew, choice, number) =
             (self.plan, self.crew, &self.traffic.choice, self.number);
         Rows { plan, crew, choice, number, slots: &slots, configs: &configs, own: &own }
@@ -148,12 +173,13 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
     }
 
     /// Measures and checks the contenders. Unless this fails, the content of `slots` is reported.
-    /// `own` takes the outcomes of an index that does nothing.
+    /// `own` takes the outcomes of an index that does nothing, and `clock` its times.
     fn fill(
         &self,
         configs: &[Config],
         slots: &mut Vec<Slot<K>>,
         own: &mut [Vec<Outcome>],
+        clock: &mut Clock,
     ) -> Result<(), Stop> {
         let mut why = self.nothing();
         for (chosen, place) in self.plan.contenders() {
@@ -163,26 +189,32 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
                 Err(failure) => why = self.leave_out(chosen, failure, true)?,
             }
         }
-        for round in 1..=self.plan.rounds {
-            if slots.is_empty() {
-                return Err(why.into());
-            }
-            let mut turns: Vec<usize> = (0..slots.len()).collect();
-            if round % 2 == 0 {
-                turns.reverse(); // A B C, then C B A
-            }
-            let ended: Result<(), Stop> = turns.into_iter().try_for_each(|turn| {
-                let slot = &mut slots[turn];
-                if let Err((failure, loading)) = self.turn(configs, slot, round) {
-                    why = self.leave_out(slot.chosen, failure, loading)?;
-                    slot.is_out = true;
+        // Runs with times come after all others, so that these are the same without them.
+        for &measured in self.plan.measured() {
+            for round in 1..=self.plan.rounds {
+                if slots.is_empty() {
+                    return Err(why.into());
                 }
-                self.progress.step();
-                Ok(())
-            });
-            slots.retain(|slot| !slot.is_out); // also if the user has interrupted the round
-            ended?;
-            self.run_nothing(configs, round, own)?;
+                let mut turns: Vec<usize> = (0..slots.len()).collect();
+                if round % 2 == 0 {
+                    turns.reverse(); // A B C, then C B A
+                }
+                let ended: Result<(), Stop> = turns.into_iter().try_for_each(|turn| {
+                    let slot = &mut slots[turn];
+                    if let Err((failure, loading)) = self.turn(configs, slot, round, measured) {
+                        why = self.leave_out(slot.chosen, failure, loading)?;
+                        slot.is_out = true;
+                    }
+                    self.progress.step();
+                    Ok(())
+                });
+                slots.retain(|slot| !slot.is_out); // also if the user has interrupted the round
+                ended?;
+                match measured {
+                    Measured::Throughput => self.run_nothing(configs, round, own)?,
+                    Measured::Latency => self.time_nothing(configs, round, clock)?,
+                }
+            }
         }
         if slots.is_empty() { Err(why.into()) } else { Ok(()) }
     }
@@ -207,6 +239,7 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
             footprint: None,
             loads: Vec::new(),
             outcomes: vec![Vec::new(); configs],
+            latencies: vec![Times::default(); configs],
             traced: Vec::new(),
             checked: false,
             is_out: false,
@@ -254,12 +287,15 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
         configs: &[Config],
         slot: &mut Slot<K>,
         round: usize,
+        measured: Measured,
     ) -> Result<(), (Failure, bool)> {
         let name = slot.chosen.name();
         if round <= self.plan.loads {
             self.progress.doing(format!("{name}: load {round}"));
             let load = self.load_first(slot).map_err(|failure| (failure, true))?;
-            slot.loads.push(load);
+            if measured == Measured::Throughput {
+                slot.loads.push(load);
+            }
             self.warm_up(slot).map_err(|failure| (failure, false))?;
         }
         for (at, config) in configs.iter().enumerate() {
@@ -280,11 +316,20 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
             }
             self.progress.doing(format!("{name}: round {round}, mix {}", config.mix));
             let number = (round * configs.len() + at) as u64;
-            let (outcome, sampled) =
-                self.run_config(slot, config, number).map_err(|failure| (failure, false))?;
-            slot.outcomes[at].push(outcome);
-            let traced = |sampled| Traced { config: *config, round, outcome, sampled };
-            slot.traced.extend(sampled.map(traced));
+            match measured {
+                Measured::Throughput => {
+                    let (outcome, sampled) = self
+                        .run_config(slot, config, number)
+                        .map_err(|failure| (failure, false))?;
+                    slot.outcomes[at].push(outcome);
+                    let traced = |sampled| Traced { config: *config, round, outcome, sampled };
+                    slot.traced.extend(sampled.map(traced));
+                }
+                Measured::Latency => {
+                    let times = self.time_config(slot, config, number);
+                    slot.latencies[at].add(times.map_err(|failure| (failure, false))?);
+                }
+            }
         }
         if round == self.plan.rounds {
             self.progress.doing(format!("{name}: check"));
@@ -311,12 +356,21 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
         } else {
             (live.subject.run(self.traffic, &spec, self.crew)?, None)
         };
-        live.ledger.book(&outcome.tally);
-        live.window = outcome.window;
-        live.has_run = true;
-        live.has_removed |= config.mix.share(Op::Remove) > 0;
-        live.has_grown |= !config.mix.keeps_size();
+        live.book(config, &outcome);
         Ok((outcome, sampled))
+    }
+
+    fn time_config(
+        &self,
+        slot: &mut Slot<K>,
+        config: &Config,
+        number: u64,
+    ) -> Result<Times, Failure> {
+        let Some(live) = &mut slot.live else { unreachable!("it was loaded") };
+        let spec = self.spec(config, number, self.plan.time, live.window);
+        let (outcome, times) = live.subject.run_timed(self.traffic, &spec, self.crew)?;
+        live.book(config, &outcome);
+        Ok(times)
     }
 
     /// A run that changes the size of the index ends when a tenth of the keys that it can insert or
@@ -396,21 +450,38 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
         round: usize,
         own: &mut [Vec<Outcome>],
     ) -> Result<(), Stop> {
-        const TIME: Duration = Duration::from_millis(20);
         self.progress.doing("the loops themselves".to_owned());
         let nothing = Subject::of(Nothing::<K>::default());
         for (at, config) in configs.iter().enumerate() {
-            let number = (round * configs.len() + at) as u64;
-            let time = self.plan.time.min(TIME);
-            let mut spec = self.spec(config, number, time, self.traffic.choice.start());
-            spec.growth = None;
-            let outcome = nothing.run(self.traffic, &spec, self.crew);
-            own[at].push(outcome.map_err(|failure| match failure {
-                Failure::Interrupted => Stop::Interrupted,
-                other => Stop::Error(other.of("the loops that measure")),
-            })?);
+            let spec = self.spec_of_nothing(config, (round * configs.len() + at) as u64);
+            own[at].push(nothing.run(self.traffic, &spec, self.crew).map_err(stop_of_nothing)?);
         }
         Ok(())
+    }
+
+    /// Times the calls of an index that does nothing, in each configuration.
+    fn time_nothing(
+        &self,
+        configs: &[Config],
+        round: usize,
+        clock: &mut Clock,
+    ) -> Result<(), Stop> {
+        self.progress.doing("the clock".to_owned());
+        let nothing = Subject::of(Nothing::<K>::default());
+        for (at, config) in configs.iter().enumerate() {
+            let spec = self.spec_of_nothing(config, (round * configs.len() + at) as u64);
+            let run = nothing.run_timed(self.traffic, &spec, self.crew);
+            clock.add(&run.map_err(stop_of_nothing)?.1);
+        }
+        Ok(())
+    }
+
+    /// A short run on an index that does nothing.
+    fn spec_of_nothing(&self, config: &Config, number: u64) -> RunSpec {
+        const TIME: Duration = Duration::from_millis(20);
+        let time = self.plan.time.min(TIME);
+        let start = self.traffic.choice.start();
+        RunSpec { growth: None, ..self.spec(config, number, time, start) }
     }
 
     fn footprint(
@@ -464,5 +535,12 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
     fn nothing(&self) -> Error {
         let names: Vec<String> = self.plan.chosen.iter().map(Chosen::name).collect();
         Error::Nothing { indexes: names.join(","), why: "takes these keys in this placement" }
+    }
+}
+
+fn stop_of_nothing(failure: Failure) -> Stop {
+    match failure {
+        Failure::Interrupted => Stop::Interrupted,
+        other => Stop::Error(other.of("the loops that measure")),
     }
 }

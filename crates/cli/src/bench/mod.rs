@@ -7,8 +7,7 @@
 //! | `plan` | the configuration of a benchmark |
 //! | `cell` | the rounds of one cell |
 //! | `rows` | the rows of one cell |
-//! | `latency` | the latencies of a row, as data |
-//! | `builds`, `report` | the result, as data |
+//! | `builds`, `latency`, `report` | the result, as data |
 //! | `render`, `html` | the result as tables, and as a page |
 //! | `trace`, `plot` | the shape of indexes over time |
 
@@ -79,6 +78,7 @@ pub fn measure(args: &BenchArgs) -> Result<(Format, Report), Error> {
         }
     }
     report.interrupted = interrupt::pending();
+    report.config.clock_ns = report.clock.ns();
     report.builds = builds::ratios(&report.results);
     if let Some(counters) = &crew.counters {
         report.config.counted = counters.tell();
@@ -118,7 +118,8 @@ impl<K: BenchKey + ?Sized> Keys<K> {
             Self::File(_) => 1,
         };
         let cells = sizes * plan.dists.len();
-        let progress = Progress::new(cells * plan.contenders().count() * plan.rounds);
+        let progress =
+            Progress::new(cells * plan.contenders().count() * plan.rounds * plan.measured().len());
         let mut run = |traffic: &Traffic<K>| -> Result<Flow, Error> {
             Cell { traffic, plan, crew, progress: &progress, number: report.cells }.run(report)
         };

@@ -1,5 +1,6 @@
 //! The configuration of a benchmark: the command line, checked.
 
+use super::cell::Measured;
 use super::trace;
 use crate::catalogue::select::{self, Chosen};
 use crate::drive::scans::ScanBy;
@@ -48,6 +49,8 @@ pub struct Plan {
     pub reuse: Reuse,
     /// Whether events are counted.
     pub counters: bool,
+    /// Whether latencies are measured, too.
+    pub latency: bool,
     /// The files that take the shape of indexes over time.
     pub trace: Option<trace::Files>,
     /// The file that takes the result as a page.
@@ -67,6 +70,15 @@ impl Plan {
             let there = self.chosen.iter().filter(move |chosen| at == 0 || !chosen.entry.is_peer());
             there.map(move |&chosen| (chosen, place))
         })
+    }
+
+    /// The quantities that the rounds measure, in their order.
+    pub(super) fn measured(&self) -> &'static [Measured] {
+        if self.latency {
+            &[Measured::Throughput, Measured::Latency]
+        } else {
+            &[Measured::Throughput]
+        }
     }
 
     /// Reads the flags. `cores` is the default number of threads.
@@ -126,6 +138,7 @@ impl Plan {
             counting: single("--counting", &args.counting, counting)?,
             reuse: if args.no_reuse { Reuse::No } else { Reuse::Yes },
             counters: args.counters,
+            latency: args.latency,
             trace: args.trace_adaptation.as_deref().map(trace::Files::new).transpose()?,
             page: args.html.as_deref().map(|path| File::new("--html", path)).transpose()?,
             seed: single("--seed", &args.seed, seed)?,
@@ -151,6 +164,10 @@ impl Plan {
     }
 
     fn say_what_has_no_effect(&mut self, args: &BenchArgs, cores: usize) -> Result<(), Error> {
+        if self.format == Format::Csv && self.latency {
+            let problem = "csv has no place for --latency: choose table or json";
+            return Err(Error::value("--format", problem));
+        }
         let ours = self.chosen.iter().any(|chosen| !chosen.entry.is_peer());
         let peers = self.chosen.iter().any(|chosen| chosen.entry.is_peer());
         if args.memory_limit.is_some() && !ours {

@@ -1,6 +1,6 @@
 //! The result of a benchmark, as data. `render` writes it.
 
-use super::latency::Latency;
+use super::latency::{Clock, Latency};
 use super::plan::Plan;
 use super::trace::Trace;
 use crate::catalogue::select::Chosen;
@@ -26,6 +26,9 @@ pub struct Report {
     pub builds: Vec<BuildRatio>,
     /// Whether the user interrupted the benchmark. The results hold what was finished.
     pub interrupted: bool,
+    /// The cost of the clock, as cells have measured it.
+    #[serde(skip)]
+    pub clock: Clock,
     /// The number of cells begun so far.
     #[serde(skip)]
     pub cells: usize,
@@ -73,7 +76,8 @@ pub struct Config {
     pub interval_coverage: f64,
     /// The probability that an interval of loads covers the median.
     pub load_interval_coverage: f64,
-    /// The nanoseconds that a reading of the clock takes; null if no latencies were measured.
+    /// The nanoseconds of each latency that are the clock's and the loop's; null if no latencies
+    /// were measured.
     pub clock_ns: Option<f64>,
 }
 
@@ -228,6 +232,7 @@ impl Report {
             results: Vec::new(),
             builds: Vec::new(),
             interrupted: false,
+            clock: Clock::default(),
             cells: 0,
             trace: plan.trace.clone().map(Trace::new),
             page: plan.page.clone(),

@@ -1,6 +1,7 @@
 //! The rows of a cell: what its contenders' outcomes come to.
 
 use super::cell::{Config, Slot};
+use super::latency;
 use super::plan::Plan;
 use super::report::{LoadRow, Report, Row, RowKey};
 use crate::drive::keys::BenchKey;
@@ -110,7 +111,7 @@ impl<K: BenchKey + ?Sized> Rows<'_, K> {
             cpu_mops: interval(outcomes, |_, outcome| outcome.cpu_mops()),
             cpu_ratio: against(Outcome::cpu_mops),
             counters: PerOp::of(counted(outcomes)),
-            latency: Vec::new(),
+            latency: latency::of(&slot.latencies[at]),
             checked: slot.checked,
         })
     }

@@ -155,6 +155,19 @@ pub trait Session {
         visit: &mut impl FnMut(<Self::Lent as IndexKey>::Ref<'_>, u64),
     ) -> usize;
 
+    /// Scans, and adds a word of each entry that it visits to `sum`, so that each entry is read.
+    #[inline(always)]
+    fn read(
+        &mut self,
+        from: <Self::Key as IndexKey>::Ref<'_>,
+        limit: usize,
+        sum: &mut u64,
+    ) -> usize {
+        self.scan(from, limit, &mut |key, value| {
+            *sum = sum.wrapping_add(Self::Lent::glance(key) ^ value);
+        })
+    }
+
     /// Called every 64 operations: unpins and pins again, announces quiescence, or does nothing.
     fn refresh(&mut self) {}
 }

@@ -7,6 +7,7 @@
 //! | `subject` | one contender under measurement: threads, clocks, loads, runs and checks |
 //! | `scans` | the ways in which scans read entries |
 //! | `worker` | the loops that are measured, monomorphic for each contender |
+//! | `timed` | the same loops over sessions whose calls are timed, and the times |
 //! | `shape` | runs with samples of an index that adapts |
 //! | `draws` | random numbers of threads, and random orders |
 //! | `check` | the checks of answers |
@@ -26,4 +27,5 @@ pub mod scans;
 pub mod shape;
 pub mod stats;
 pub mod subject;
+pub mod timed;
 mod worker;

@@ -17,6 +17,7 @@
 
 use super::check;
 use super::run::{Failure, Growth, Ledger, RunSpec, Tally};
+use super::timed::{self, Times};
 use super::worker::{Driven, End, Loops};
 use crate::contender::Contender;
 use crate::drive::keys::BenchKey;
@@ -25,9 +26,9 @@ use crate::interrupt;
 use core_affinity::CoreId;
 use silvics::{Adaptation, AllocError, PoolStats};
 use silvics_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use silvics_workload::{Choice, Share, Window};
+use silvics_workload::{Choice, Share, Stream, Window};
 use std::any::Any;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
@@ -210,6 +211,9 @@ impl Default for Crew {
         Self::new()
     }
 }
+
+/// The time between two looks at the flag of Ctrl-C.
+const GLANCE: Duration = Duration::from_millis(20);
 
 /// The work of the calling thread while a run goes on.
 pub struct Watch<'a> {
@@ -433,7 +437,6 @@ impl<K: BenchKey + ?Sized> Subject<K> {
         spec: &RunSpec,
         crew: &Crew,
     ) -> Result<Outcome, Failure> {
-        const GLANCE: Duration = Duration::from_millis(20);
         self.run_watched(traffic, spec, crew, Watch { every: GLANCE, look: &mut || () })
     }
 
@@ -443,14 +446,46 @@ impl<K: BenchKey + ?Sized> Subject<K> {
         traffic: &Traffic<K>,
         spec: &RunSpec,
         crew: &Crew,
+        watch: Watch<'_>,
+    ) -> Result<Outcome, Failure> {
+        let part =
+            |stream: &mut Stream<'_>, end: End<'_>| self.0.run(&traffic.space, stream, spec, end);
+        Self::run_parts(traffic, spec, crew, watch, crew.counters.as_deref(), &part)
+    }
+
+    /// Runs operations as [`Subject::run`] does, and times each call.
+    pub fn run_timed(
+        &self,
+        traffic: &Traffic<K>,
+        spec: &RunSpec,
+        crew: &Crew,
+    ) -> Result<(Outcome, Times), Failure> {
+        let all = Mutex::new(Times::default());
+        let part = |stream: &mut Stream<'_>, end: End<'_>| {
+            let (tally, times) = timed::run(self.0.calls(), &traffic.space, stream, spec, end)?;
+            all.lock().unwrap_or_else(PoisonError::into_inner).add(times);
+            Ok(tally)
+        };
+        let watch = Watch { every: GLANCE, look: &mut || () };
+        let outcome = Self::run_parts(traffic, spec, crew, watch, None, &part)?;
+        Ok((outcome, all.into_inner().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// Runs `part` on each thread, with the operations of the thread.
+    fn run_parts(
+        traffic: &Traffic<K>,
+        spec: &RunSpec,
+        crew: &Crew,
         mut watch: Watch<'_>,
+        counters: Option<&Counters>,
+        part: &(dyn Fn(&mut Stream<'_>, End<'_>) -> Result<Tally, Failure> + Sync),
     ) -> Result<Outcome, Failure> {
         let growth = spec.growth.map(Growth::of);
         let work = |share, gate: &Gate| {
             let mut stream = traffic.choice.stream(spec.mix, spec.number, share, spec.window);
             let end = End { stop: &gate.stop, growth: growth.as_ref() };
-            lap(gate, crew.counters.as_deref(), &mut || {
-                let tally = self.0.run(&traffic.space, &mut stream, spec, end)?;
+            lap(gate, counters, &mut || {
+                let tally = part(&mut stream, end)?;
                 Ok((tally, stream.window()))
             })
         };

@@ -98,12 +98,24 @@ impl<K: BenchKey + ?Sized, C: Contender<Key = K>> Loops<K> for Driven<C> {
 pub(super) trait Calls<K: BenchKey + ?Sized> {
     /// See [`Session::get`].
     fn get(&mut self, key: K::Ref<'_>) -> Option<u64>;
+    /// See [`Session::get_many`].
+    fn get_many(&mut self, keys: &[K::Ref<'_>], values: &mut [Option<u64>]);
     /// See [`Session::insert`].
     fn insert(&mut self, key: K::Ref<'_>, value: u64) -> Result<bool, AllocError>;
+    /// See [`Session::insert_many`].
+    fn insert_many(
+        &mut self,
+        entries: &[(K::Ref<'_>, u64)],
+        absent: &mut [bool],
+    ) -> Result<(), AllocError>;
+    /// See [`Session::upsert`].
+    fn upsert(&mut self, key: K::Ref<'_>, value: u64) -> Result<bool, AllocError>;
     /// See [`Session::remove`].
     fn remove(&mut self, key: K::Ref<'_>) -> Result<bool, AllocError>;
     /// See [`Session::scan`].
     fn scan(&mut self, from: K::Ref<'_>, limit: usize, visit: Visit<'_, K>) -> usize;
+    /// See [`Session::read`].
+    fn read(&mut self, from: K::Ref<'_>, limit: usize, sum: &mut u64) -> usize;
     /// See [`Session::refresh`].
     fn refresh(&mut self);
 }
@@ -115,8 +127,24 @@ impl<K: BenchKey + ?Sized, S: Session<Key = K>> Calls<K> for S {
         Session::get(self, key)
     }
 
+    fn get_many(&mut self, keys: &[K::Ref<'_>], values: &mut [Option<u64>]) {
+        Session::get_many(self, keys, values);
+    }
+
     fn insert(&mut self, key: K::Ref<'_>, value: u64) -> Result<bool, AllocError> {
         Session::insert(self, key, value)
+    }
+
+    fn insert_many(
+        &mut self,
+        entries: &[(K::Ref<'_>, u64)],
+        absent: &mut [bool],
+    ) -> Result<(), AllocError> {
+        Session::insert_many(self, entries, absent)
+    }
+
+    fn upsert(&mut self, key: K::Ref<'_>, value: u64) -> Result<bool, AllocError> {
+        Session::upsert(self, key, value)
     }
 
     fn remove(&mut self, key: K::Ref<'_>) -> Result<bool, AllocError> {
@@ -128,6 +156,10 @@ impl<K: BenchKey + ?Sized, S: Session<Key = K>> Calls<K> for S {
         Session::scan(self, from, limit, &mut |key, value| {
             S::Lent::whole(key, |key| visit(key, value));
         })
+    }
+
+    fn read(&mut self, from: K::Ref<'_>, limit: usize, sum: &mut u64) -> usize {
+        Session::read(self, from, limit, sum)
     }
 
     fn refresh(&mut self) {
@@ -191,7 +223,7 @@ const COUNTED: u64 = 1024;
 /// Makes operations until the run ends, block by block. A block is drawn first, with its keys
 /// and values, then its operations are made by a loop for each kind, and then their answers are
 /// checked. So little stands between two calls, and a processor overlaps more of them.
-fn run<K: BenchKey + ?Sized, S: Session<Key = K>>(
+pub(super) fn run<K: BenchKey + ?Sized, S: Session<Key = K>>(
     session: &mut S,
     space: &K::Space,
     stream: &mut Stream<'_>,
@@ -397,10 +429,7 @@ impl<'a, K: BenchKey + ?Sized, S: Session<Key = K>> Driver<'a, K, S> {
                 self.tally.scanned += check.finish(count, limit)?;
                 continue;
             }
-            let read = &mut self.read;
-            let count = self.session.scan(from, limit, &mut |key, value| {
-                *read = read.wrapping_add(S::Lent::glance(key) ^ value);
-            });
+            let count = self.session.read(from, limit, &mut self.read);
             self.tally.scanned += count as u64;
         }
         Ok(())

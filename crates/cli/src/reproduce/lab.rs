@@ -376,6 +376,7 @@ impl Lab {
             memory_limit: None,
             no_reuse: runs.no_reuse,
             counters: false,
+            latency: false,
             seed: self.plan.seed.to_string(),
             format: "json".into(),
         };

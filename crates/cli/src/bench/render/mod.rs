@@ -1,6 +1,7 @@
 //! Writes a report: tables, JSON or CSV.
 
 mod csv;
+mod latency;
 
 use super::report::{LoadRow, Report, Row, RowKey};
 use crate::drive::stats::Interval;
@@ -45,6 +46,7 @@ impl Report {
             let rows: Vec<&Row> = rows.iter().collect();
             _ = write!(text, "\n{heading}\n{}\n", table(&rows, self.is_busy()));
             text.push_str(&self.builds_of(first));
+            text.push_str(&latency::table(rows, self.config.clock_ns));
             rest = others;
         }
         for remark in remarks(self) {
