@@ -18,6 +18,10 @@ use std::sync::OnceLock;
 pub const ERROR: Style = AnsiColor::Red.on_default().bold();
 /// The style of `note:`.
 pub const NOTE: Style = AnsiColor::Yellow.on_default();
+/// The style of good news.
+pub const GOOD: Style = AnsiColor::Green.on_default();
+/// The style of bad news.
+pub const BAD: Style = AnsiColor::Red.on_default();
 /// The style of the best row of a table.
 pub const BEST: Style = Style::new().bold();
 

@@ -9,14 +9,18 @@
 //! | `rows` | the rows of one cell |
 //! | `builds`, `latency`, `report` | the result, as data |
 //! | `render`, `html` | the result as tables, and as a page |
+//! | `kept`, `ratio`, `comparison` | runs that are kept, and comparisons with them |
 //! | `trace`, `plot` | the shape of indexes over time |
 
 mod builds;
 mod cell;
 mod html;
+mod comparison;
+mod kept;
 pub mod latency;
 mod plan;
 mod plot;
+mod ratio;
 mod render;
 pub mod report;
 mod rows;
@@ -41,19 +45,26 @@ use silvics_workload::{Choice, KeySet};
 
 /// Runs the benchmark and prints its result. Returns whether the user interrupted it.
 pub fn bench(args: &BenchArgs) -> Result<bool, Error> {
-    let (format, report) = measure(args)?;
-    report.print(format)?;
+    let (plan, report) = run(args)?;
+    report.print(plan.format)?;
+    plan.kept.save(&report)?;
     if let Some(trace) = &report.trace {
         trace.write(&report)?;
     }
     if let Some(file) = &report.page {
         file.write(html::page(&report)?.as_bytes())?;
     }
+    plan.kept.check_rows(&report)?;
     Ok(report.interrupted)
 }
 
 /// Runs the benchmark. Returns the requested format and the result.
 pub fn measure(args: &BenchArgs) -> Result<(Format, Report), Error> {
+    let (plan, report) = run(args)?;
+    Ok((plan.format, report))
+}
+
+fn run(args: &BenchArgs) -> Result<(Plan, Report), Error> {
     let crew = Crew::new();
     let plan = Plan::new(args, crew.threads)?;
     for note in &plan.notes {
@@ -62,6 +73,9 @@ pub fn measure(args: &BenchArgs) -> Result<(Format, Report), Error> {
     let runners = plan.threads.iter().copied().max().unwrap_or(crew.threads);
     let crew = crew.counting(plan.counters).loading(plan.load_threads).running(runners);
     let mut report = Report::new(&plan, Machine::this(crew.threads));
+    if let Some(counters) = &crew.counters {
+        report.config.counted = counters.tell(); // again at the end, when some may have failed
+    }
     interrupt::catch();
     match plan.types.key {
         KeyType::U64 => {
@@ -83,7 +97,8 @@ pub fn measure(args: &BenchArgs) -> Result<(Format, Report), Error> {
     if let Some(counters) = &crew.counters {
         report.config.counted = counters.tell();
     }
-    Ok((plan.format, report))
+    report.comparison = plan.kept.compare(&report)?;
+    Ok((plan, report))
 }
 
 /// The key spaces of the cells.
@@ -113,6 +128,9 @@ impl<K: BenchKey + ?Sized> Keys<K> {
     }
 
     fn bench(self, plan: &Plan, crew: &Crew, report: &mut Report) -> Result<(), Error> {
+        if let Some(warning) = plan.kept.check(plan, report)? {
+            progress::note(&warning);
+        }
         let sizes = match &self {
             Self::Generated(sizes) | Self::Set(_, sizes) => sizes.len(),
             Self::File(_) => 1,

@@ -1,6 +1,7 @@
 //! The configuration of a benchmark: the command line, checked.
 
 use super::cell::Measured;
+use super::kept::Kept;
 use super::trace;
 use crate::catalogue::select::{self, Chosen};
 use crate::drive::scans::ScanBy;
@@ -51,6 +52,8 @@ pub struct Plan {
     pub counters: bool,
     /// Whether latencies are measured, too.
     pub latency: bool,
+    /// The runs that are kept.
+    pub kept: Kept,
     /// The files that take the shape of indexes over time.
     pub trace: Option<trace::Files>,
     /// The file that takes the result as a page.
@@ -139,6 +142,7 @@ impl Plan {
             reuse: if args.no_reuse { Reuse::No } else { Reuse::Yes },
             counters: args.counters,
             latency: args.latency,
+            kept: Kept::new(&args.kept)?,
             trace: args.trace_adaptation.as_deref().map(trace::Files::new).transpose()?,
             page: args.html.as_deref().map(|path| File::new("--html", path)).transpose()?,
             seed: single("--seed", &args.seed, seed)?,
@@ -164,8 +168,8 @@ impl Plan {
     }
 
     fn say_what_has_no_effect(&mut self, args: &BenchArgs, cores: usize) -> Result<(), Error> {
-        if self.format == Format::Csv && self.latency {
-            let problem = "csv has no place for --latency: choose table or json";
+        if self.format == Format::Csv && (self.latency || self.kept.baseline.is_some()) {
+            let problem = "csv has no place for --latency and --baseline: choose table or json";
             return Err(Error::value("--format", problem));
         }
         let ours = self.chosen.iter().any(|chosen| !chosen.entry.is_peer());

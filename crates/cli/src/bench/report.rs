@@ -1,5 +1,6 @@
 //! The result of a benchmark, as data. `render` writes it.
 
+use super::comparison::Comparison;
 use super::latency::{Clock, Latency};
 use super::plan::Plan;
 use super::trace::Trace;
@@ -24,6 +25,8 @@ pub struct Report {
     pub results: Vec<Row>,
     /// The gain of fixing the study's oversights, for trees whose two builds were measured.
     pub builds: Vec<BuildRatio>,
+    /// The comparison with a kept run; null without `--baseline`.
+    pub comparison: Option<Comparison>,
     /// Whether the user interrupted the benchmark. The results hold what was finished.
     pub interrupted: bool,
     /// The cost of the clock, as cells have measured it.
@@ -231,6 +234,7 @@ impl Report {
             loads: Vec::new(),
             results: Vec::new(),
             builds: Vec::new(),
+            comparison: None,
             interrupted: false,
             clock: Clock::default(),
             cells: 0,

@@ -3,6 +3,28 @@
 use super::args::{KeyFileArgs, PlaceArgs, SyncArgs};
 use clap::Args;
 
+/// Runs that are kept, to compare later runs with them.
+#[derive(Args, Clone, Debug, Default)]
+pub struct KeptArgs {
+    /// Keeps the whole result under this name, for a later --baseline. A kept run of the same name
+    /// is replaced
+    #[arg(long, value_name = "NAME")]
+    pub save: Option<String>,
+
+    /// Compares each row with that of the run kept under this name
+    #[arg(long, value_name = "NAME")]
+    pub baseline: Option<String>,
+
+    /// The folder of kept runs [default: target/silvics if there is a folder `target` here, else
+    /// the folder silvics of the user's data]
+    #[arg(long, value_name = "FOLDER")]
+    pub kept_in: Option<std::path::PathBuf>,
+
+    /// Changes below this many percent are not reported as faster or slower [default: 2]
+    #[arg(long, value_name = "PERCENT")]
+    pub noise: Option<String>,
+}
+
 #[derive(Args, Debug)]
 // Negative numbers are refused by their flag, in its words; the last of a repeated flag counts.
 #[command(allow_negative_numbers = true, args_override_self = true)]
@@ -116,6 +138,9 @@ pub struct BenchArgs {
     /// machine, the command and all samples
     #[arg(long, value_name = "FILE")]
     pub html: Option<std::path::PathBuf>,
+
+    #[command(flatten)]
+    pub kept: KeptArgs,
 
     /// The seed of all random choices
     #[arg(long, value_name = "N", default_value = "1")]

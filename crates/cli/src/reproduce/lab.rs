@@ -13,7 +13,7 @@ use crate::drive::scans::ScanBy;
 use crate::drive::stats::Interval;
 use crate::drive::subject::{Crew, Traffic};
 use crate::flags::args::{Format, KeyFileArgs, PlaceArgs, SyncArgs};
-use crate::flags::bench::BenchArgs;
+use crate::flags::bench::{BenchArgs, KeptArgs};
 use crate::flags::error::Error;
 use crate::flags::place::Place;
 use crate::flags::types::KeyType;
@@ -377,6 +377,7 @@ impl Lab {
             no_reuse: runs.no_reuse,
             counters: false,
             latency: false,
+            kept: KeptArgs::default(),
             seed: self.plan.seed.to_string(),
             format: "json".into(),
         };

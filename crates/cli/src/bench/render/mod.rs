@@ -1,5 +1,6 @@
 //! Writes a report: tables, JSON or CSV.
 
+mod compared;
 mod csv;
 mod latency;
 
@@ -48,6 +49,9 @@ impl Report {
             text.push_str(&self.builds_of(first));
             text.push_str(&latency::table(rows, self.config.clock_ns));
             rest = others;
+        }
+        if let Some(comparison) = &self.comparison {
+            text.push_str(&compared::text(comparison));
         }
         for remark in remarks(self) {
             _ = writeln!(text, "\n{remark}");

@@ -1,0 +1,247 @@
+//! A result beside a kept one.
+
+use super::cell::Config;
+use super::kept::{Baseline, Kept, KeptRow, RowId};
+use super::plan::Plan;
+use super::ratio::{Ratio, Verdict};
+use super::report::{Report, Row};
+use crate::flags::error::Error;
+use crate::flags::place::SYSTEM_PAGES;
+use crate::flags::units::{count, plural};
+use serde::Serialize;
+use serde_json::Value;
+use std::fmt;
+
+/// The facts of a machine that change figures.
+const MACHINE: [&str; 9] =
+    ["cpu", "cores", "memory_bytes", "os", "kernel", "arch", "thp", "allocator", "silvics"];
+/// The fields of a configuration that change figures and are no part of a row's key.
+const CONFIG: [&str; 11] = [
+    "seconds",
+    "rounds",
+    "loads",
+    "load_threads",
+    "threads",
+    "memory_limit",
+    "counting",
+    "reuse",
+    "counters",
+    "seed",
+    "key_file",
+];
+
+/// The comparison of a result with a kept one.
+#[derive(Debug, Serialize)]
+pub struct Comparison {
+    /// The name of the kept run.
+    pub baseline: String,
+    /// The facts in which the runs differ.
+    pub differences: Vec<Difference>,
+    /// Changes below this share are not reported as faster or slower.
+    pub noise: f64,
+    /// The rows that both runs have.
+    pub rows: Vec<Compared>,
+    /// The rows that only this run has.
+    pub only_here: Vec<RowId>,
+    /// The rows that only the kept run has.
+    pub only_in_baseline: Vec<RowId>,
+}
+
+/// A fact in which two runs differ.
+#[derive(Debug, Serialize)]
+pub struct Difference {
+    pub what: &'static str,
+    pub baseline: Value,
+    pub here: Value,
+}
+
+/// A row that both runs have.
+#[derive(Debug, Serialize)]
+pub struct Compared {
+    #[serde(flatten)]
+    pub id: RowId,
+    /// The throughput of this run over that of the kept one.
+    pub ratio: Ratio,
+    pub verdict: Verdict,
+}
+
+impl RowId {
+    /// The key of a row.
+    fn of(row: &Row) -> Self {
+        let key = &row.key;
+        Self {
+            index: key.index.clone(),
+            variant: key.variant.into(),
+            placement: key.placement.into(),
+            pages: key.pages.clone(),
+            keys: key.keys,
+            key_space: key.key_space,
+            key_type: key.key_type.into(),
+            keyset: key.keyset.map(Into::into),
+            value_type: key.value_type.into(),
+            dist: key.dist.clone(),
+            threads: row.threads,
+            mix: row.mix.clone(),
+            batch: row.batch,
+            scan_by: row.scan_by.map(Into::into),
+            scan_length: row.scan_length,
+        }
+    }
+
+    /// Whether the runs of a plan can have such a row. The sizes of a key file are not known yet.
+    fn is_of(&self, plan: &Plan) -> bool {
+        let is_index = plan.contenders().any(|(chosen, place)| {
+            let (placement, pages) = if chosen.entry.is_peer() {
+                ("own", SYSTEM_PAGES.into())
+            } else {
+                (place.name(), place.pages())
+            };
+            chosen.name() == self.index && placement == self.placement && pages == self.pages
+        });
+        let is_run = Config::all(plan).iter().any(|config| {
+            config.threads == self.threads
+                && config.mix.to_string() == self.mix
+                && config.batch == self.batch
+                && config.scan_by() == self.scan_by.as_deref()
+                && config.scan_length() == self.scan_length
+        });
+        is_index
+            && is_run
+            && plan.types.key.name() == self.key_type
+            && plan.types.value.name() == self.value_type
+            && plan.set.map(silvics_workload::KeySet::name) == self.keyset.as_deref()
+            && plan.dists.iter().any(|dist| dist.to_string() == self.dist)
+            && (plan.file.is_some() || plan.sizes.contains(&self.keys))
+    }
+}
+
+impl fmt::Display for RowId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { index, placement, pages, keys, key_type, value_type, dist, .. } = self;
+        write!(f, "{index} ({placement}, {pages}): {} {key_type} keys", count(*keys))?;
+        if let Some(set) = &self.keyset {
+            write!(f, " ({set})")?;
+        }
+        if value_type != "u64" {
+            write!(f, ", {value_type} values")?;
+        }
+        write!(f, ", {dist}, {} thread{}", self.threads, plural(self.threads))?;
+        write!(f, ", mix {}", self.mix)?;
+        if let Some(by) = &self.scan_by {
+            write!(f, ", scans by {by}")?;
+        }
+        if let Some(length) = self.scan_length {
+            write!(f, " of {length}")?;
+        }
+        if self.batch > 1 { write!(f, ", batches of {}", self.batch) } else { Ok(()) }
+    }
+}
+
+impl Difference {
+    /// The differences of two runs. `here` is this run as JSON.
+    fn all(baseline: &Baseline, here: &Value) -> Vec<Self> {
+        let parts = [
+            ("machine", &baseline.run.machine, &MACHINE[..]),
+            ("config", &baseline.run.config, &CONFIG[..]),
+        ];
+        let mut all = Vec::new();
+        for (part, kept, fields) in parts {
+            for &what in fields {
+                let kept = kept.get(what).cloned().unwrap_or_default();
+                let here = here[part].get(what).cloned().unwrap_or_default();
+                if kept != here {
+                    all.push(Self { what, baseline: kept, here });
+                }
+            }
+        }
+        all
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |value: &Value| match value {
+            Value::Null => "nothing".to_owned(),
+            Value::String(text) => text.clone(),
+            Value::Object(fields) => fields.get("path").unwrap_or(value).to_string(),
+            other => other.to_string(),
+        };
+        write!(f, "{}: {}, now {}", self.what, shown(&self.baseline), shown(&self.here))
+    }
+}
+
+impl Kept {
+    /// Before a benchmark: fails if the baseline has no row of the plan, and otherwise returns a
+    /// warning if the runs differ in anything else. `report` has the configuration.
+    pub fn check(&self, plan: &Plan, report: &Report) -> Result<Option<String>, Error> {
+        let Some(baseline) = &self.baseline else { return Ok(None) };
+        if !baseline.run.results.iter().any(|row| row.id.is_of(plan)) {
+            return Err(nothing_in_common(baseline));
+        }
+        let differences = Difference::all(baseline, &json(report)?);
+        if differences.is_empty() {
+            return Ok(None);
+        }
+        let all: Vec<String> = differences.iter().map(ToString::to_string).collect();
+        let name = &baseline.name;
+        Ok(Some(format!(
+            "--baseline {name} was measured otherwise, so a change may have this cause: {}",
+            all.join("; ")
+        )))
+    }
+
+    /// After a benchmark: fails if no row of the baseline was measured, because contenders or
+    /// sizes turned out to be others.
+    pub fn check_rows(&self, report: &Report) -> Result<(), Error> {
+        let is_empty = report.comparison.as_ref().is_some_and(|found| found.rows.is_empty());
+        match &self.baseline {
+            Some(baseline) if is_empty && !report.interrupted => Err(nothing_in_common(baseline)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Compares a result with the baseline, if there is one.
+    pub fn compare(&self, report: &Report) -> Result<Option<Comparison>, Error> {
+        let Some(baseline) = &self.baseline else { return Ok(None) };
+        let mut rest: Vec<&KeptRow> = baseline.run.results.iter().collect();
+        let (mut rows, mut only_here) = (Vec::new(), Vec::new());
+        for row in &report.results {
+            let id = RowId::of(row);
+            let Some(at) = rest.iter().position(|kept| kept.id == id) else {
+                only_here.push(id);
+                continue;
+            };
+            let kept = rest.remove(at);
+            if let Some(ratio) = Ratio::of(&row.samples, &kept.samples) {
+                rows.push(Compared { id, ratio, verdict: ratio.verdict(self.noise) });
+            }
+        }
+        Ok(Some(Comparison {
+            baseline: baseline.name.clone(),
+            differences: Difference::all(baseline, &json(report)?),
+            noise: self.noise,
+            rows,
+            only_here,
+            only_in_baseline: rest.into_iter().map(|row| row.id.clone()).collect(),
+        }))
+    }
+}
+
+fn json(report: &Report) -> Result<Value, Error> {
+    serde_json::to_value(report).map_err(|error| Error::Output(error.into()))
+}
+
+fn nothing_in_common(baseline: &Baseline) -> Error {
+    let rows = baseline.run.results.len();
+    let has = match baseline.run.results.first() {
+        Some(first) => format!("{rows} row{}, the first one {}", plural(rows), first.id),
+        None => "no rows".into(),
+    };
+    Error::File {
+        flag: "--baseline",
+        path: baseline.path.clone(),
+        problem: format!(
+            "has no row in common with this run: repeat the flags of that run, which has {has}"
+        ),
+    }
+}

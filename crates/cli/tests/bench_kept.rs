@@ -1,0 +1,151 @@
+//! `silvics bench --save` and `--baseline`.
+
+mod common;
+
+use common::{bench, command, field, number, refused, stderr, stdout};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+const ARGS: [&str; 10] =
+    ["bench", "--seconds", "0.01", "--rounds", "5", "--keys", "1k", "--threads", "1", "--index"];
+
+/// Runs the command in a folder.
+fn run_in(folder: &Path, args: &[&str]) -> std::process::Output {
+    command(&[&ARGS[..], args].concat()).current_dir(folder).output().expect("the command runs")
+}
+
+fn json(output: &std::process::Output) -> Value {
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+#[test]
+fn a_kept_run_is_compared_row_by_row() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("target")).unwrap();
+    let saved = run_in(folder.path(), &["art,skiplist", "--save", "first"]);
+    assert_eq!(saved.status.code(), Some(0), "{}", stderr(&saved));
+    assert!(stderr(&saved).contains("note: --save is in `target/silvics/first.json`"));
+    let kept = fs::read(folder.path().join("target/silvics/first.json")).unwrap();
+    let kept: Value = serde_json::from_slice(&kept).unwrap();
+    assert_eq!((&kept["format"], &kept["name"]), (&1.into(), &"first".into()));
+    assert_eq!(kept["report"]["results"].as_array().unwrap().len(), 4);
+
+    let args = ["skiplist,occ-avl", "--baseline", "first", "--format", "json"];
+    let comparison = json(&run_in(folder.path(), &args))["comparison"].take();
+    assert_eq!(comparison["baseline"], "first");
+    assert_eq!(comparison["differences"], Value::Array(vec![]));
+    let rows = field(&comparison, "rows").as_array().unwrap();
+    assert_eq!(rows.len(), 2);
+    for row in rows {
+        assert_eq!(row["index"], "skiplist");
+        let ratio = field(row, "ratio");
+        let (low, median, high) =
+            (number(ratio, "low"), number(ratio, "median"), number(ratio, "high"));
+        assert!(0.0 < low && low <= median && median <= high, "{row}");
+        assert!((number(ratio, "coverage") - 250.0 / 252.0).abs() < 1e-9);
+        let verdict = field(row, "verdict").as_str().unwrap();
+        assert!(["faster", "slower", "no-change-seen"].contains(&verdict), "{verdict}");
+    }
+    let names = |part: &str| {
+        let ids = field(&comparison, part).as_array().unwrap();
+        ids.iter().map(|id| id["index"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names("only_here"), ["occ-avl"; 2]);
+    assert_eq!(names("only_in_baseline"), ["art"; 2]);
+
+    let text = stdout(&run_in(folder.path(), &["skiplist,occ-avl", "--baseline", "first"]));
+    for part in [
+        "compared with the kept run `first`",
+        "with 99 %",
+        "| verdict ",
+        "only in this run: occ-avl (pooled, thp): 1k u64 keys, uniform, 1 thread, mix 90/5/5",
+        "only in the kept run: art (pooled, thp)",
+    ] {
+        assert!(text.contains(part), "`{part}` is not in {text}");
+    }
+}
+
+/// The samples of a kept run are changed: the verdict follows them.
+#[test]
+fn verdicts_follow_the_samples() {
+    let folder = tempfile::tempdir().unwrap();
+    let runs = folder.path().join("runs");
+    let at = runs.to_str().unwrap();
+    let args = ["skiplist", "--mix", "100/0/0", "--kept-in", at];
+    assert!(run_in(folder.path(), &[&args[..], &["--save", "a"]].concat()).status.success());
+    let whole = fs::read(runs.join("a.json")).unwrap();
+    for (factor, verdict) in [(0.01, "faster"), (100.0, "slower")] {
+        let mut kept: Value = serde_json::from_slice(&whole).unwrap();
+        for sample in kept["report"]["results"][0]["samples"].as_array_mut().unwrap() {
+            *sample = (sample.as_f64().unwrap() * factor).into();
+        }
+        fs::write(runs.join("b.json"), kept.to_string()).unwrap();
+        let more = ["--baseline", "b", "--format", "json"];
+        let result = json(&run_in(folder.path(), &[&args[..], &more].concat()));
+        assert_eq!(result["comparison"]["rows"][0]["verdict"], verdict);
+    }
+    // Two rounds beside five decide nothing.
+    let more = ["--baseline", "b", "--noise", "100", "--rounds", "2", "--format", "json"];
+    let result = json(&run_in(folder.path(), &[&args[..], &more].concat()));
+    assert_eq!(result["comparison"]["rows"][0]["verdict"], "too-few-rounds");
+}
+
+#[test]
+fn another_machine_or_configuration_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let runs = folder.path().join("runs");
+    let at = runs.to_str().unwrap();
+    let args = ["skiplist", "--mix", "100/0/0", "--kept-in", at];
+    assert!(run_in(folder.path(), &[&args[..], &["--save", "a"]].concat()).status.success());
+    let mut kept: Value = serde_json::from_slice(&fs::read(runs.join("a.json")).unwrap()).unwrap();
+    kept["report"]["machine"]["cpu"] = "Abacus 9000".into();
+    fs::write(runs.join("a.json"), kept.to_string()).unwrap();
+    let more = ["--baseline", "a", "--seed", "2", "--counting", "single"];
+    let output = run_in(folder.path(), &[&args[..], &more].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let notes: Vec<String> = stderr(&output).lines().map(str::to_owned).collect();
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    for part in
+        ["--baseline a", "cpu: Abacus 9000, now", "counting: striped, now single", "seed: 1, now 2"]
+    {
+        assert!(notes[0].contains(part), "`{part}` is not in {notes:?}");
+        assert!(stdout(&output).contains(part.trim_start_matches("--baseline a")));
+    }
+}
+
+/// All of these end before anything is measured.
+#[test]
+fn bad_names_files_and_folders() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().to_str().unwrap();
+    // These rounds would take hours.
+    let args = ["--index", "skiplist", "--keys", "1k", "--rounds", "10000", "--seconds", "60"];
+    let refuses = |more: &[&str], parts: &[&str]| {
+        refused(&bench(&[&args[..], &["--kept-in", at], more].concat()), parts);
+    };
+    fs::write(folder.path().join("cut.json"), "{\"format\": 1, \"rep").unwrap();
+    fs::write(folder.path().join("newer.json"), "{\"format\": 2}").unwrap();
+    refuses(&["--baseline", "none"], &["--baseline", "none.json", "--save none", "cut, newer"]);
+    refuses(&["--baseline", "cut"], &["cut.json", "is no whole kept run", "--save"]);
+    refuses(&["--baseline", "newer"], &["newer.json", "format 2", "up to 1", "--save"]);
+    refuses(&["--baseline", "../x"], &["--baseline", "`../x`", "letters"]);
+    refuses(&["--save", "a/b"], &["--save", "`a/b`"]);
+    refuses(&["--save", "a", "--noise", "1"], &["--noise", "--baseline"]);
+    refuses(&[], &["--kept-in", "--save and --baseline"]);
+    refuses(&["--baseline", "a", "--noise", "x"], &["--noise", "`x`", "percent"]);
+    let missing = folder.path().join("no/such").to_string_lossy().into_owned();
+    let output = bench(&[&args[..], &["--save", "a", "--kept-in", &missing]].concat());
+    refused(&output, &["--kept-in", "no/such", "cannot be made"]);
+    let file = folder.path().join("cut.json").to_string_lossy().into_owned();
+    let output = bench(&[&args[..], &["--save", "a", "--kept-in", &file]].concat());
+    refused(&output, &["cut.json"]);
+
+    let kept = ["--index", "skiplist", "--keys", "1k", "--mix", "100/0/0", "--kept-in", at];
+    assert!(bench(&[&kept[..], &["--save", "other"]].concat()).status.success());
+    refuses(
+        &["--baseline", "other", "--mix", "90/5/5"],
+        &["other.json", "no row in common", "mix 100/0/0"],
+    );
+}
