@@ -11,6 +11,7 @@
 //! | `watch` | `silvics watch` |
 //! | `memtable` | `silvics memtable` |
 //! | `store` | `silvics store` |
+//! | `install` | `silvics completions` and `silvics man` |
 //! | `catalogue` | every index, its constructors, and the choice among them |
 //! | `drive` | loads, runs and checks of a contender, and the key types |
 //! | `contender` | our indexes, the map and the peers, behind one trait |
@@ -36,6 +37,7 @@ mod drive;
 mod flags;
 mod host;
 mod inspect;
+mod install;
 mod interrupt;
 mod list;
 mod memtable;
@@ -80,5 +82,7 @@ fn run(verb: Verb) -> Result<u8, Error> {
         Verb::Store(args) => store::store(&args).map(interrupted),
         Verb::Advise(args) => advise::advise(&args).map(|()| 0),
         Verb::Reproduce(args) => reproduce::reproduce(&args),
+        Verb::Completions(args) => install::completions(&args).map(|()| 0),
+        Verb::Man(args) => install::man(&args).map(|()| 0),
     }
 }

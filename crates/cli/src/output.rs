@@ -14,6 +14,11 @@ pub fn text(text: &str) -> Result<(), Error> {
     write_to(&mut anstream::stdout().lock(), text.as_bytes())
 }
 
+/// Writes bytes as they are.
+pub fn bytes(bytes: &[u8]) -> Result<(), Error> {
+    write(bytes)
+}
+
 /// Writes a value as JSON.
 pub fn json(value: &impl Serialize) -> Result<(), Error> {
     let mut bytes =
@@ -125,11 +130,16 @@ impl File {
     /// Writes a temporary file beside it and renames that. A target that is not a plain file is
     /// written directly.
     pub fn write(&self, bytes: &[u8]) -> Result<(), Error> {
-        let written =
-            if self.is_special() { fs::write(&self.path, bytes) } else { self.replace(bytes) };
-        written.map_err(|e| self.error(format!("cannot be written: {e}")))?;
+        self.write_quietly(bytes)?;
         progress::note(&format!("{} is in `{}`", self.flag, self.path.display()));
         Ok(())
+    }
+
+    /// Writes the file as [`File::write`] does, without a note.
+    pub fn write_quietly(&self, bytes: &[u8]) -> Result<(), Error> {
+        let written =
+            if self.is_special() { fs::write(&self.path, bytes) } else { self.replace(bytes) };
+        written.map_err(|e| self.error(format!("cannot be written: {e}")))
     }
 
     /// Whether the path exists and is not a plain file, such as a pipe.

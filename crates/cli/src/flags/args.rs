@@ -4,6 +4,7 @@
 use crate::flags::advise::AdviseArgs;
 use crate::flags::bench::BenchArgs;
 use crate::flags::error::Error;
+use crate::flags::install::{CompletionsArgs, ManArgs};
 use crate::flags::memtable::MemtableArgs;
 use crate::flags::reproduce::ReproduceArgs;
 use crate::flags::store::StoreArgs;
@@ -111,6 +112,10 @@ pub enum Verb {
     /// confirmed, not seen, contradicted, or cannot be shown here. The verdict depends on the
     /// lowest level that can decide.
     Reproduce(Box<ReproduceArgs>),
+    /// Prints a script with which a shell completes verbs, flags and names of indexes
+    Completions(CompletionsArgs),
+    /// Writes manual pages: silvics.1, and a page for each verb, such as silvics-bench.1
+    Man(ManArgs),
 }
 
 #[derive(Args, Debug)]

@@ -6,6 +6,7 @@
 //! | `args` | the verbs and flags, with their help |
 //! | `bench` | the flags of `silvics bench` |
 //! | `error` | every error of the command, with its message and exit code |
+//! | `install` | the flags of `silvics completions` and `silvics man` |
 //! | `memtable` | the flags of `silvics memtable` |
 //! | `place` | `--placement`, `--pages` and how pools are tuned |
 //! | `reproduce` | the flags of `silvics reproduce` |
@@ -20,6 +21,7 @@ pub mod advise;
 pub mod args;
 pub mod bench;
 pub mod error;
+pub mod install;
 pub mod memtable;
 pub mod place;
 pub mod reproduce;
