@@ -6,6 +6,7 @@ use crate::flags::args::Format;
 use crate::flags::error::Error;
 use crate::flags::units;
 use crate::output;
+use crate::table::Table;
 use comfy_table::CellAlignment;
 use std::fmt::Write as _;
 
@@ -147,7 +148,7 @@ impl Report {
     }
 }
 
-fn table(rows: &[Row]) -> comfy_table::Table {
+fn table(rows: &[Row]) -> Table {
     let mut table = output::table(&["cell", "Mops/s", "interval", "B/key", "to the advice"]);
     for row in rows {
         let ends = |of: Interval| format!("{:.2} – {:.2}", of.low, of.high);

@@ -14,8 +14,8 @@
 
 mod builds;
 mod cell;
-mod html;
 mod comparison;
+mod html;
 mod kept;
 pub mod latency;
 mod plan;

@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 const DROPPED: &[&str] = &["pages", "calls", "mean", "p90", "p99.9", "placement"];
 
 /// The table of the latencies of some rows, under a heading. Empty if none were measured.
-pub(super) fn table(rows: &[Row], clock_ns: Option<f64>) -> String {
+pub(super) fn table(rows: &[&Row], clock_ns: Option<f64>) -> String {
     if rows.iter().all(|row| row.latency.is_empty()) {
         return String::new();
     }

@@ -47,7 +47,7 @@ impl Report {
             let rows: Vec<&Row> = rows.iter().collect();
             _ = write!(text, "\n{heading}\n{}\n", table(&rows, self.is_busy()));
             text.push_str(&self.builds_of(first));
-            text.push_str(&latency::table(rows, self.config.clock_ns));
+            text.push_str(&latency::table(&rows, self.config.clock_ns));
             rest = others;
         }
         if let Some(comparison) = &self.comparison {
