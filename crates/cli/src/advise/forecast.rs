@@ -70,6 +70,9 @@ pub struct Forecast {
     pub machine: Option<&'static str>,
     /// The reason why there is no prediction.
     pub missing: Option<String>,
+    /// The most seconds that it took for a structure.
+    #[serde(skip)]
+    pub seconds: f64,
 }
 
 /// The cycles that a lookup of a structure waits for memory in each model.
@@ -110,19 +113,21 @@ pub fn forecast<K: BenchKey + ?Sized>(
         return Ok(missing(why.into()));
     }
     lab.take(found.keys.min(KEYS_MAX));
-    let mut leaders = Vec::new();
+    let (mut leaders, mut seconds) = (Vec::new(), 0.0_f64);
     for trial in structures {
-        if lab.left() < 0.0 && leaders.len() > 1 {
-            break; // the budget is spent
+        if lab.left() < seconds && leaders.len() > 1 {
+            break; // the budget would be exceeded
         }
+        let before = lab.spent();
         let Some(cycles) = cycles(lab, found, trial, &host)? else {
             return Ok(missing("too few of the operations find a key".into()));
         };
         leaders.push(predicted(lab, found, trial, &cycles));
+        seconds = seconds.max(lab.spent() - before);
     }
     leaders.sort_by(|a, b| a.ns_at_ten.total_cmp(&b.ns_at_ten));
     let machine = lab.plan.machine.map(|machine| machine.name);
-    Ok(Forecast { leaders, machine, missing: None })
+    Ok(Forecast { leaders, machine, missing: None, seconds })
 }
 
 /// Whether an operation of a trace is on a key that is present at the start.

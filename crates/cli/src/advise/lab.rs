@@ -1,7 +1,7 @@
 //! Loads and runs of cells, in turns.
 
 use super::cells::{Cell, Goal, usual_place};
-use super::plan::{Keys, Plan};
+use super::plan::{self, Keys, Plan};
 use crate::drive::keys::BenchKey;
 use crate::drive::run::{Failure, RunSpec};
 use crate::drive::scans::ScanBy;
@@ -32,6 +32,8 @@ pub struct Lab<'a, K: BenchKey + ?Sized> {
     /// The keys of the present stage.
     pub traffic: Traffic<K>,
     began: Instant,
+    /// Seconds after which the keys were there.
+    ready: f64,
     runs: u64,
 }
 
@@ -85,13 +87,39 @@ impl<K: BenchKey + ?Sized> Trial<K> {
 }
 
 impl<'a, K: BenchKey + ?Sized> Lab<'a, K> {
-    /// A lab with all keys.
-    pub fn new(plan: &'a Plan, crew: &'a Crew, whole: K::Space, progress: &'a Progress) -> Self {
+    /// A lab with all keys. The budget began when the program did.
+    pub fn new(
+        plan: &'a Plan,
+        crew: &'a Crew,
+        whole: K::Space,
+        progress: &'a Progress,
+        began: Instant,
+    ) -> Result<Self, Error> {
         let traffic = match plan.source {
             Keys::Trace(_) => of_space(plan, K::part(&whole, &chunks(K::len(&whole), usize::MAX))),
             _ => of_space(plan, K::part(&whole, &[])),
         };
-        Self { plan, progress, crew, whole, traffic, began: Instant::now(), runs: 0 }
+        let ready = began.elapsed().as_secs_f64();
+        let lab = Self { plan, progress, crew, whole, traffic, began, ready, runs: 0 };
+        if lab.seconds() < plan::BUDGET_LEAST / 2.0 {
+            let problem = format!(
+                "{ready:.1} of {} seconds were spent before the keys were read: give it at least {:.0}",
+                plan.budget.as_secs_f64(),
+                (ready + plan::BUDGET_LEAST).ceil()
+            );
+            return Err(Error::value("--budget", problem));
+        }
+        Ok(lab)
+    }
+
+    /// Seconds of the budget for the search and the prediction.
+    pub fn seconds(&self) -> f64 {
+        self.plan.budget.as_secs_f64() - self.ready
+    }
+
+    /// Seconds of the budget that are spent when this share of the search's is.
+    pub fn end_of(&self, share: f64) -> f64 {
+        self.ready + share * self.seconds()
     }
 
     /// The number of keys that are present in the whole workload.

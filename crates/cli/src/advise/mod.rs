@@ -66,29 +66,35 @@ use crate::progress::Progress;
 use lab::Lab;
 use plan::{Keys, Plan};
 use report::Report;
+use std::time::Instant;
 
 /// Advises.
 pub fn advise(args: &AdviseArgs) -> Result<(), Error> {
+    let began = Instant::now();
     let crew = Crew::new();
     let plan = Plan::new(args, crew.threads)?;
     let crew = crew.running(plan.threads);
     interrupt::catch();
     let report = match plan.key_type {
-        KeyType::U64 => advised::<u64>(&plan, &crew)?,
-        KeyType::U128 => advised::<u128>(&plan, &crew)?,
-        KeyType::Bytes | KeyType::String => advised::<[u8]>(&plan, &crew)?,
+        KeyType::U64 => advised::<u64>(&plan, &crew, began)?,
+        KeyType::U128 => advised::<u128>(&plan, &crew, began)?,
+        KeyType::Bytes | KeyType::String => advised::<[u8]>(&plan, &crew, began)?,
     };
     report.print(plan.format)
 }
 
-fn advised<K: BenchKey + ?Sized>(plan: &Plan, crew: &Crew) -> Result<Report, Error> {
+fn advised<K: BenchKey + ?Sized>(
+    plan: &Plan,
+    crew: &Crew,
+    began: Instant,
+) -> Result<Report, Error> {
     let space = whole_space::<K>(plan)?;
     let progress = Progress::new(search::STAGES);
-    let mut lab = Lab::<K>::new(plan, crew, space, &progress);
+    let mut lab = Lab::<K>::new(plan, crew, space, &progress, began)?;
     let mut report = Report::new(plan, Machine::this(crew.threads), lab.keys());
     let found = search::search(&mut lab)?;
     let forecast = forecast::forecast(&mut lab, &found)?;
-    let findings = findings(&lab, &found)?;
+    let findings = findings(&lab, &found, forecast.seconds)?;
     report.answer(&lab, found, forecast, findings);
     if plan.exhaustive {
         report.exhaustive = Some(exhaustive::measure(&mut lab, &report)?);
@@ -96,10 +102,13 @@ fn advised<K: BenchKey + ?Sized>(plan: &Plan, crew: &Crew) -> Result<Report, Err
     Ok(report)
 }
 
-/// The findings about the advice, and about the best finalist with another structure.
+/// The findings about the advice, and about the best finalist with another structure, as far as the
+/// budget allows. `seconds` is the time that the prediction for a structure took: an examination
+/// takes about as long.
 fn findings<K: BenchKey + ?Sized>(
     lab: &Lab<'_, K>,
     found: &search::Found<K>,
+    seconds: f64,
 ) -> Result<Vec<forecast::Why>, Error> {
     if let Keys::Trace(_) = lab.plan.source {
         return Ok(Vec::new()); // an inspection looks up keys of a distribution
@@ -109,7 +118,7 @@ fn findings<K: BenchKey + ?Sized>(
     let next = others.max_by(|a, b| a.rate().total_cmp(&b.rate())).map(|trial| trial.cell);
     let mut findings = Vec::new();
     for cell in std::iter::once(advice).chain(next) {
-        if lab.left() > 0.0 {
+        if lab.left() > seconds {
             findings.extend(forecast::findings(lab, cell)?);
         }
     }
@@ -127,4 +136,27 @@ fn whole_space<K: BenchKey + ?Sized>(plan: &Plan) -> Result<K::Space, Error> {
             None => unreachable!("the type of keys is that of the trace"),
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flags::args::{Cli, Verb};
+    use clap::Parser;
+    use std::time::Duration;
+
+    #[test]
+    fn the_budget_has_to_last_after_the_keys_are_read() {
+        let line = "silvics advise --keys 1000 --budget 60";
+        let Verb::Advise(args) = Cli::parse_from(line.split_whitespace()).verb else {
+            panic!("the verb is advise")
+        };
+        let plan = Plan::new(&args, 1).expect("a plan");
+        let began = Instant::now().checked_sub(Duration::from_secs(90)).expect("a later time");
+        let crew = Crew::new().running(1);
+        let Err(error) = advised::<u64>(&plan, &crew, began) else { panic!("it is spent") };
+        let error = error.to_string();
+        assert!(error.starts_with("--budget: 90."), "{error}");
+        assert!(error.ends_with("give it at least 93"), "{error}");
+    }
 }

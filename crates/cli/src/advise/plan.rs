@@ -45,7 +45,7 @@ pub struct Plan {
 }
 
 /// The least seconds in which each structure can be loaded and run once.
-const BUDGET_LEAST: f64 = 2.0;
+pub const BUDGET_LEAST: f64 = 2.0;
 const BATCH_MAX: usize = 4096;
 
 impl Plan {

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// The number of stages, for the bar.
 pub const STAGES: usize = 4;
 
-/// The share of the budget at whose end each stage ends, but for the last.
+/// The share of the budget, without the time for reading keys, at whose end each stage ends, but for the last.
 const GLANCE_ENDS: f64 = 0.15;
 const STRUCTURES_END: f64 = 0.4;
 const PLACES_END: f64 = 0.7;
@@ -54,7 +54,7 @@ pub struct Found<K: BenchKey + ?Sized> {
 /// Searches for the best cell within the budget.
 pub fn search<K: BenchKey + ?Sized>(lab: &mut Lab<'_, K>) -> Result<Found<K>, Error> {
     let all = of_length(lab, cells::first(lab.plan)?)?;
-    let budget = lab.plan.budget.as_secs_f64();
+    let budget = lab.seconds();
     let time = Duration::from_secs_f64((budget / 1500.0).clamp(0.005, 0.05));
     let fitting = lab.fitting(all.len());
     if matches!(lab.plan.source, Keys::Trace(_)) && fitting < lab.keys() {
@@ -115,7 +115,7 @@ fn places<K: BenchKey + ?Sized>(
         }
     }
     let mut new = trials.len() - leaders.len();
-    let seconds = (PLACES_END - STRUCTURES_END) * lab.plan.budget.as_secs_f64() / 2.0;
+    let seconds = (PLACES_END - STRUCTURES_END) * lab.seconds() / 2.0;
     let of_leaders = seconds * leaders.len() as f64 / trials.len() as f64;
     let keys = affordable(lab, leaders, of_leaders);
     lab.take(keys.min(lab.fitting(trials.len())));
@@ -168,7 +168,7 @@ fn until<K: BenchKey + ?Sized>(
     share: f64,
     (least, most): (usize, usize),
 ) -> Result<(), Error> {
-    let (mut before, end) = (lab.spent(), share * lab.plan.budget.as_secs_f64());
+    let (mut before, end) = (lab.spent(), lab.end_of(share));
     let mut longest: f64 = 0.0;
     lab.rounds(trials, time, fresh, |lab, round| {
         let now = lab.spent();
