@@ -90,10 +90,11 @@ fuzz seconds="60":
 verify seconds="60":
     cargo run --release -- verify --seconds {{seconds}}
 
-# Hold `silvics advise` against every cell on twelve workloads: hours on two cores.
-advised file:
+# Hold `silvics advise` against every cell on fourteen workloads: hours on two cores. A run that was
+# interrupted goes on.
+advised folder="target/advised":
     cargo build --release
-    bench/advised.sh {{file}}
+    cargo run --release --quiet --locked -p silvics-results --bin silvics-advised -- {{folder}}
 
 # Run the default comparison.
 bench:

@@ -1,0 +1,249 @@
+//! The judgement: the bars that the advice has to reach.
+
+use crate::workloads::Workload;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A cell is as good as the best with this share of its score.
+const GOOD: f64 = 0.9;
+/// The workloads on which the advice may miss that.
+const MISSES_MAX: usize = 1;
+/// The fewest workloads whose best cell is not the usual map.
+const UNUSUAL_LEAST: usize = 5;
+/// The fewest workloads for which the order at ten times the keys is right.
+const ORDERS_LEAST: usize = 9;
+
+/// The part of an answer of `silvics advise --exhaustive` that is judged.
+#[derive(Deserialize)]
+struct Answer {
+    workload: AnsweredWorkload,
+    advice: Advice,
+    exhaustive: Exhaustive,
+}
+
+#[derive(Deserialize)]
+struct AnsweredWorkload {
+    budget_seconds: f64,
+}
+
+#[derive(Deserialize)]
+struct Advice {
+    cell: String,
+    seconds: f64,
+}
+
+#[derive(Deserialize)]
+struct Exhaustive {
+    best: String,
+    advice: f64,
+    usual: Option<f64>,
+    close: Vec<(String, f64)>,
+    order_is_right: Option<bool>,
+}
+
+/// The answer for a workload.
+pub(crate) struct Held(Answer);
+
+impl Held {
+    /// Reads the output of the command.
+    pub(crate) fn read(text: &str) -> Result<Self, String> {
+        serde_json::from_str(text)
+            .map(Self)
+            .map_err(|error| format!("no answer of `silvics advise --exhaustive`: {error}"))
+    }
+
+    /// Whether the map by default is about as good as the best cell.
+    fn usual_is_good(&self) -> bool {
+        self.0.exhaustive.usual.is_some_and(|share| share >= GOOD)
+    }
+}
+
+/// A bar, what was reached, and whether that is enough.
+struct Bar {
+    wanted: String,
+    reached: String,
+    is_reached: bool,
+}
+
+/// The answers, and how they do at the bars.
+pub(crate) struct Verdict {
+    rows: Vec<(&'static str, Option<Held>)>,
+    bars: Vec<Bar>,
+}
+
+impl Verdict {
+    /// Judges the answers.
+    pub(crate) fn of(all: Vec<(&Workload, Option<Held>)>) -> Self {
+        let rows: Vec<_> = all.into_iter().map(|(workload, held)| (workload.name, held)).collect();
+        let bars = bars(&rows);
+        Self { rows, bars }
+    }
+
+    /// Whether every bar is reached.
+    pub(crate) fn is_reached(&self) -> bool {
+        self.bars.iter().all(|bar| bar.is_reached)
+    }
+}
+
+fn bars(rows: &[(&str, Option<Held>)]) -> Vec<Bar> {
+    let held: Vec<&Held> = rows.iter().filter_map(|(_, held)| held.as_ref()).collect();
+    let all = rows.len();
+    let count = |is: &dyn Fn(&Held) -> bool| held.iter().filter(|held| is(held)).count();
+    let least = |wanted: &str, least: usize, reached: usize| Bar {
+        wanted: format!("{wanted} on at least {least} of {all}"),
+        reached: reached.to_string(),
+        is_reached: reached >= least,
+    };
+    let good = all.saturating_sub(MISSES_MAX);
+    let fails = |wanted: String, reached: usize| Bar {
+        wanted: format!("{wanted} is within 10 % on fewer than {good}"),
+        reached: reached.to_string(),
+        is_reached: reached < good,
+    };
+    let (constant, reached) = best_constant(&held);
+    let order = |wanted: bool| count(&|held| held.0.exhaustive.order_is_right == Some(wanted));
+    let order = Bar {
+        reached: format!("{} right, {} wrong", order(true), order(false)),
+        ..least("the predicted order is right", ORDERS_LEAST, order(true))
+    };
+    let in_time = count(&|held| held.0.advice.seconds <= held.0.workload.budget_seconds);
+    vec![
+        least("there is an answer", all, held.len()),
+        least(
+            "the advice is within 10 % of the best cell",
+            good,
+            count(&|held| held.0.exhaustive.advice >= GOOD),
+        ),
+        least(
+            "the best cell is not `Map::new()`",
+            UNUSUAL_LEAST,
+            count(&|held| !held.usual_is_good()),
+        ),
+        fails("`Map::new()`".into(), count(&|held| held.usual_is_good())),
+        fails(format!("the best constant advice ({constant})"), reached),
+        order,
+        least("the answer is within its budget", all, in_time),
+    ]
+}
+
+/// The cell that is about as good as the best one on the most workloads, and on how many.
+fn best_constant<'a>(held: &[&'a Held]) -> (&'a str, usize) {
+    let mut good: BTreeMap<&str, usize> = BTreeMap::new();
+    for (cell, share) in held.iter().flat_map(|held| &held.0.exhaustive.close) {
+        *good.entry(cell).or_default() += usize::from(*share >= GOOD);
+    }
+    good.into_iter().max_by_key(|(_, count)| *count).unwrap_or(("none", 0))
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = |share: f64| format!("{:.0} %", 100.0 * share);
+        writeln!(
+            f,
+            "| workload | best cell | advice | its score | `Map::new()` | order at ten times | seconds |"
+        )?;
+        writeln!(f, "|---|---|---|--:|--:|---|--:|")?;
+        for (name, held) in &self.rows {
+            let Some(Held(answer)) = held else {
+                writeln!(f, "| {name} | no answer | | | | | |")?;
+                continue;
+            };
+            let of = &answer.exhaustive;
+            let same = answer.advice.cell == of.best;
+            writeln!(
+                f,
+                "| {name} | {} | {} | {} | {} | {} | {:.0} |",
+                of.best,
+                if same { "the same" } else { &answer.advice.cell },
+                percent(of.advice),
+                of.usual.map_or("does not have it".into(), percent),
+                match of.order_is_right {
+                    Some(true) => "right",
+                    Some(false) => "wrong",
+                    None => "not measured, or none",
+                },
+                answer.advice.seconds,
+            )?;
+        }
+        writeln!(f, "\n| bar | reached |\n|---|---|")?;
+        for bar in &self.bars {
+            let missed = if bar.is_reached { "" } else { ", missed" };
+            writeln!(f, "| {} | {}{missed} |", bar.wanted, bar.reached)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workloads::WORKLOADS;
+
+    /// The answer for a workload: the share of the advice, that of the map by default, the order.
+    fn held(advice: f64, usual: Option<f64>, order: Option<bool>, seconds: f64) -> Held {
+        let text = serde_json::json!({
+            "workload": { "budget_seconds": 60.0, "keys": 1000 },
+            "advice": { "cell": "art, shared", "seconds": seconds },
+            "exhaustive": {
+                "best": "words, shared", "advice": advice, "usual": usual,
+                "close": [["words, shared", 1.0], ["art, shared", advice]],
+                "order_is_right": order,
+            },
+        });
+        Held::read(&text.to_string()).expect("an answer")
+    }
+
+    fn missed(all: Vec<Option<Held>>) -> Vec<usize> {
+        let verdict = Verdict::of(WORKLOADS.iter().zip(all).collect());
+        assert_eq!(verdict.is_reached(), !verdict.to_string().contains(", missed"));
+        let bars = verdict.bars.iter().enumerate();
+        bars.filter(|(_, bar)| !bar.is_reached).map(|(at, _)| at).collect()
+    }
+
+    /// Answers that reach every bar, by a little.
+    fn good(at: usize) -> Held {
+        let mut answer = held(
+            if at == 3 { 0.5 } else { 0.91 },
+            if at < 9 { Some(0.95) } else { None },
+            (at < 10).then_some(at > 0),
+            60.0,
+        );
+        if at > 10 {
+            answer.0.exhaustive.close.remove(0);
+        }
+        answer
+    }
+
+    #[test]
+    fn each_bar_is_missed_by_answers_that_miss_it() {
+        let all = || (0..14).map(|at| Some(good(at))).collect::<Vec<_>>();
+        // The advice of these answers is one cell, which is good on thirteen.
+        assert_eq!(missed(all()), [4]);
+        let varied = |mut all: Vec<Option<Held>>| {
+            for held in all.iter_mut().flatten().take(3) {
+                held.0.exhaustive.close.pop();
+            }
+            all
+        };
+        assert_eq!(missed(varied(all())), [0; 0]);
+        let with = |at: usize, answer: Option<Held>| {
+            let mut all = varied(all());
+            all[at] = answer;
+            missed(all)
+        };
+        assert_eq!(with(13, None), [0, 1, 2, 6]);
+        assert_eq!(with(13, Some(held(0.89, None, None, 1.0))), [1]);
+        assert_eq!(with(13, Some(held(1.0, Some(0.9), None, 1.0))), [2]);
+        assert_eq!(with(5, Some(held(1.0, Some(1.0), Some(false), 1.0))), [5]);
+        assert_eq!(with(5, Some(held(1.0, Some(1.0), Some(true), 60.1))), [6]);
+        let constant: Vec<_> =
+            (0..14).map(|_| Some(held(1.0, Some(1.0), Some(true), 1.0))).collect();
+        assert_eq!(missed(constant), [2, 3, 4]);
+    }
+
+    #[test]
+    fn what_is_no_answer_is_refused() {
+        assert!(Held::read("{}").is_err() && Held::read("").is_err());
+    }
+}
