@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         || std::env::temp_dir().join(format!("silvics-{}.jsonl", std::process::id())),
         PathBuf::from,
     );
-    // Of two timers that end in one microsecond, the later one is kept.
+    // If two timers end in one microsecond, the later one is kept.
     let map: Map<u64, u64> = (0..TIMERS).map(|n| (ends(n), n)).collect();
     let (map, recorder) = map.record(File::create(&path)?)?;
     std::thread::scope(|scope| {

@@ -11,7 +11,8 @@ use std::time::Duration;
 /// The number of stages, for the bar.
 pub const STAGES: usize = 4;
 
-/// The share of the budget, without the time for reading keys, at whose end each stage ends, but for the last.
+/// The share of the budget, without the time for reading keys, at whose end each stage ends, but
+/// for the last.
 const GLANCE_ENDS: f64 = 0.15;
 const STRUCTURES_END: f64 = 0.4;
 const PLACES_END: f64 = 0.7;
