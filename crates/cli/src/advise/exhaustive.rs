@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// The time of a run.
 const TIME: Duration = Duration::from_millis(100);
-/// The rounds of all cells, and then of those with [`CLOSE`] of the best score.
+/// The rounds of all cells, and then, on fresh indexes, of those with [`CLOSE`] of the best score.
 const ROUNDS: usize = 3;
 const CLOSE_ROUNDS: usize = 9;
 const CLOSE: f64 = 0.75;
@@ -114,7 +114,8 @@ fn once<K: BenchKey + ?Sized>(
     for cell in cells {
         if longest.is_none_or(|longest| matches!(cell.chosen.takes_length(longest), Ok(Ok(())))) {
             let mut one = vec![Trial::new(cell)];
-            lab.rounds(&mut one, TIME, true, |_, round| round >= ROUNDS)?;
+            lab.rounds(&mut one, TIME, false, |_, round| round >= ROUNDS)?;
+            Lab::free(&mut one);
             trials.extend(one);
         }
     }
@@ -126,7 +127,6 @@ fn at_ten<K: BenchKey + ?Sized>(
     lab: &mut Lab<'_, K>,
     report: &Report,
 ) -> Result<Vec<(String, f64)>, Error> {
-    const ROUNDS: usize = 5;
     let leaders: Vec<Cell> = report.forecast.leaders.iter().filter_map(|of| of.of).collect();
     if leaders.is_empty() || !lab.take_ten_times() {
         return Ok(Vec::new());
