@@ -207,6 +207,7 @@ impl<A: Account + Clone> Drop for StripedCounter<A> {
 #[cfg(all(test, not(any(silvics_loom, silvics_shuttle))))]
 mod tests {
     use super::*;
+    use crate::times;
     use std::sync::Arc;
 
     #[test]
@@ -271,12 +272,13 @@ mod tests {
         let counter = StripedCounter::new(Counting::Single, ());
         std::thread::scope(|scope| {
             for _ in 0..2 {
-                scope.spawn(|| (0..100_000).for_each(|_| counter.add(1)));
+                scope.spawn(|| (0..times(100_000)).for_each(|_| counter.add(1)));
             }
         });
         assert!(counter.stripes.get().is_none());
-        assert_eq!((counter.sum(), counter.snapshot()), (200_000, Some(200_000)));
-        assert_eq!(counter.in_shared_line(), 200_000);
+        let all = 2 * times(100_000);
+        assert_eq!((counter.sum(), counter.snapshot()), (all as i64, Some(all as i64)));
+        assert_eq!(counter.in_shared_line(), all);
     }
 
     /// One unit moves from thread to thread: each takes it off before the next one adds it, so the

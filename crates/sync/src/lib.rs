@@ -82,3 +82,9 @@ pub use crossbeam_utils::CachePadded;
 pub use facade::{Mutex, MutexGuard, atomic, cell, hint, thread};
 pub use once_box::{OnceBox, Refused};
 pub use prefetch::prefetch;
+
+/// How often a test repeats something: Miri, which is slow, repeats it a hundredth of that.
+#[cfg(test)]
+pub(crate) fn times(all: u64) -> u64 {
+    if cfg!(miri) { all / 100 } else { all }
+}

@@ -143,6 +143,7 @@ unsafe impl RawLock for TicketLock {
 pub(crate) mod tests {
     use super::*;
     use crate::cell::UnsafeCell;
+    use crate::times;
     use std::sync::{Arc, Barrier};
 
     struct Guarded<L>(L, UnsafeCell<u64>);
@@ -158,7 +159,7 @@ pub(crate) mod tests {
                 let (shared, start) = (Arc::clone(&shared), Arc::clone(&start));
                 std::thread::spawn(move || {
                     start.wait();
-                    for _ in 0..50_000 {
+                    for _ in 0..times(50_000) {
                         shared.0.lock();
                         // SAFETY: under the lock taken above.
                         shared.1.with_mut(|c| unsafe { *c += 1 });
@@ -172,7 +173,7 @@ pub(crate) mod tests {
             t.join().unwrap();
         }
         // SAFETY: both threads have ended.
-        assert_eq!(shared.1.with(|c| unsafe { *c }), 100_000);
+        assert_eq!(shared.1.with(|c| unsafe { *c }), 2 * times(50_000));
     }
 
     #[test]
@@ -201,6 +202,7 @@ pub(crate) mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "it takes minutes, and has one thread")]
     fn ticket_numbers_wrap() {
         let lock = TicketLock::new();
         for _ in 0..70_000 {

@@ -145,6 +145,7 @@ impl<T> Drop for OnceBox<T> {
 mod tests {
     use super::*;
     use crate::atomic::AtomicUsize;
+    use crate::times;
     use std::sync::Barrier;
 
     #[test]
@@ -155,7 +156,7 @@ mod tests {
                 self.0.fetch_add(1, Ordering::Relaxed);
             }
         }
-        for _ in 0..200 {
+        for _ in 0..times(200) {
             let (made, dropped) = (AtomicUsize::new(0), AtomicUsize::new(0));
             let place = OnceBox::default();
             let start = Barrier::new(3);
@@ -204,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_is_refused_gets_the_object_of_the_one_that_was_admitted() {
-        for _ in 0..500 {
+        for _ in 0..times(500) {
             let (place, account) = (OnceBox::default(), OneOf(AtomicUsize::new(1)));
             let start = Barrier::new(2);
             let made = std::thread::scope(|scope| {

@@ -365,6 +365,7 @@ impl<T, A: Account> Drop for PerThread<T, A> {
 mod tests {
     use super::*;
     use crate::atomic::AtomicUsize;
+    use crate::times;
     use std::collections::HashSet;
     use std::sync::{Arc, Barrier};
 
@@ -407,7 +408,7 @@ mod tests {
             std::thread::yield_now();
             assert_eq!(cell.fetch_sub(1, Ordering::Relaxed), 1, "two threads have one index");
         };
-        for _ in 0..50 {
+        for _ in 0..if cfg!(miri) { 2 } else { 50 } {
             std::thread::scope(|scope| {
                 for _ in 0..THREADS {
                     scope.spawn(|| {
@@ -484,7 +485,7 @@ mod tests {
 
         // Two threads want one bucket at once: the loser's bytes are refunded.
         let account = Limited(AtomicUsize::new(0), usize::MAX);
-        for _ in 0..1000 {
+        for _ in 0..times(1000) {
             let table = PerThread::<u64, _>::new(&account);
             let start = Barrier::new(2);
             std::thread::scope(|scope| {

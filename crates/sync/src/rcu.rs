@@ -362,7 +362,7 @@ mod tests {
     /// Several writers each replace a cell, wait, and then spoil the old one; no reader sees a
     /// spoilt cell.
     fn nobody_reads_what_is_spoilt<A: Account + Send + Sync + 'static>(account: A) {
-        const ROUNDS: usize = 2000;
+        const ROUNDS: usize = if cfg!(miri) { 20 } else { 2000 };
         let domain = Arc::new(RcuDomain::new(account));
         // For each writer: the index of its current cell, and its two cells.
         let shared: Arc<[_; 2]> = Arc::new(std::array::from_fn(|_| {

@@ -232,6 +232,7 @@ impl Readers {
 #[cfg(all(test, not(any(silvics_loom, silvics_shuttle))))]
 mod tests {
     use super::*;
+    use crate::times;
     use std::sync::{Arc, Barrier};
 
     #[test]
@@ -321,7 +322,7 @@ mod tests {
         std::thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| {
-                    for _ in 0..20_000 {
+                    for _ in 0..times(20_000) {
                         shared.0.lock().unwrap();
                         shared.1.wait();
                         let next = shared.2.load(Ordering::Relaxed) + 1;
@@ -332,7 +333,7 @@ mod tests {
                     }
                 });
                 scope.spawn(|| {
-                    for _ in 0..20_000 {
+                    for _ in 0..times(20_000) {
                         shared.1.enter(&shared.0).unwrap();
                         let pair = (&shared.2, &shared.3);
                         assert_eq!(pair.0.load(Ordering::Relaxed), pair.1.load(Ordering::Relaxed));
@@ -342,6 +343,6 @@ mod tests {
                 });
             }
         });
-        assert_eq!(shared.2.load(Ordering::Relaxed), 40_000);
+        assert_eq!(shared.2.load(Ordering::Relaxed), 2 * times(20_000));
     }
 }
