@@ -82,7 +82,7 @@ fn planted_mistakes_are_found() {
                 slowest = slowest.max(begun.elapsed());
                 first = format!("in history {number}: {what}");
             }
-            println!("{} under {policy}: at most {slowest:.2?}, {first}", canary.name());
+            println!("canary {} {policy} found within {slowest:.2?}: {first}", canary.name());
         }
     }
 }
@@ -99,27 +99,28 @@ fn nothing_is_found_without_a_planted_mistake() {
 }
 
 /// Plants a mistake and makes a check with one seed after the other, until it panics.
-fn is_found(canary: Canary, check: impl Fn(u64) + std::panic::RefUnwindSafe) {
+fn is_found<P: Policy>(canary: Canary, check: impl Fn(u64) + std::panic::RefUnwindSafe) {
     let begun = Instant::now();
     plant(Some(canary));
     let mut seeds = 0..;
-    let found = seeds.find(|&seed| {
+    let seed = seeds.find(|&seed| {
         let is_found = std::panic::catch_unwind(|| check(seed)).is_err();
         is_found || begun.elapsed() > BUDGET
     });
     plant(None);
     assert!(begun.elapsed() < BUDGET, "{} was not found", canary.name());
-    println!("{}: {:.2?}, seed {found:?}", canary.name(), begun.elapsed());
+    let (name, policy, time) = (canary.name(), P::name(), begun.elapsed());
+    println!("canary {name} {policy} found within {time:.2?}: seed {}", seed.unwrap_or_default());
 }
 
 fn mistakes_of_durability_are_found<P: Policy>() {
-    is_found(Canary::ReadsNotAwaited, |seed| {
+    is_found::<P>(Canary::ReadsNotAwaited, |seed| {
         gate::nobody_is_told_too_early::<P>(seed % 2 == 0);
     });
-    is_found(Canary::ReadsNotAwaited, |seed| {
+    is_found::<P>(Canary::ReadsNotAwaited, |seed| {
         threads::lives::<P>(seed);
     });
-    is_found(Canary::AppendedLate, |seed| {
+    is_found::<P>(Canary::AppendedLate, |seed| {
         threads::lives::<P>(seed);
     });
 }

@@ -36,7 +36,8 @@ fn is_found<P: Policy>(canary: Canary) {
     plant(None);
     let Some((round, disorder)) = found else { panic!("{} was not found", canary.name()) };
     assert!(matches!(disorder, Disorder::Anomaly { .. }), "{disorder}");
-    println!("{}, found in round {round}: {disorder}", canary.name());
+    let (name, policy) = (canary.name(), P::name());
+    println!("canary {name} {policy} found in round {round} of TPC-C: {disorder}");
 }
 
 #[test]
