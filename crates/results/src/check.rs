@@ -4,7 +4,8 @@
 //!   data;
 //! * its figures are those of a trial, of another command than the manifest has, or of several
 //!   commits or machines;
-//! * a table of figures stands outside of regions, and is not declared exact;
+//! * a table of figures stands outside of regions, or a measured figure in a sentence, and is not
+//!   declared exact;
 //! * kept output has no run;
 //! * the measured commit is no ancestor of this one, or a release was made after it.
 //!
@@ -13,7 +14,7 @@
 use crate::data::{self, Data};
 use crate::fault::{Fault, read};
 use crate::host::git;
-use crate::manifest::{FOLDER, Manifest};
+use crate::manifest::Manifest;
 use crate::measure::command;
 use crate::page::{Text, data_of};
 use crate::table::{render, short};
@@ -44,13 +45,31 @@ pub(crate) fn findings(manifest: &Manifest) -> Result<Vec<String>, Fault> {
     Ok(findings)
 }
 
-/// README, all pages of docs/results, and all pages that a manifest names.
+/// The pages at the root.
+const ROOT: [&str; 2] = ["README.md", "ARCHITECTURE.md"];
+
+/// Pages whose figures are not those of `just results`: each experiment has its own commit, and the
+/// conditions under which a claim is seen.
+const DATED: [&str; 1] = ["docs/experiments.md"];
+
+/// The pages at the root, all pages of docs, and all pages that a manifest names.
 fn pages(manifest: &Manifest) -> Result<BTreeSet<PathBuf>, Fault> {
-    let listed = std::fs::read_dir(FOLDER).map_err(|error| Fault(format!("{FOLDER}: {error}")))?;
-    let mut pages: BTreeSet<PathBuf> = listed.flatten().map(|entry| entry.path()).collect();
-    pages.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
+    let mut pages: BTreeSet<PathBuf> = BTreeSet::new();
+    let mut folders = vec![PathBuf::from("docs")];
+    while let Some(folder) = folders.pop() {
+        let at = |error| Fault(format!("{}: {error}", folder.display()));
+        for entry in std::fs::read_dir(&folder).map_err(at)?.flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                pages.insert(path);
+            }
+        }
+    }
+    pages.retain(|page| DATED.iter().all(|dated| page != Path::new(dated)));
     pages.extend(manifest.tables().map(|(page, _)| page.to_owned()));
-    pages.extend(Path::new("README.md").exists().then(|| "README.md".into()));
+    pages.extend(ROOT.iter().map(PathBuf::from).filter(|path| path.exists()));
     Ok(pages)
 }
 
@@ -68,6 +87,12 @@ fn page(manifest: &Manifest, path: &Path, findings: &mut Vec<String>) -> Result<
         findings.push(format!(
             "{name}: line {line}: a table of figures outside of regions: measure it by a manifest, \
              or declare it `<!-- exact -->`"
+        ));
+    }
+    for (line, figure) in text.told()? {
+        findings.push(format!(
+            "{name}: line {line}: `{figure}` outside of regions: move it to a table of a manifest, \
+             or declare its paragraph `<!-- exact -->`"
         ));
     }
     let own: Vec<_> = manifest.tables().filter(|(page, _)| *page == path).collect();

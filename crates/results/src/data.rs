@@ -38,7 +38,11 @@ pub(crate) struct Data {
 }
 
 /// Fields of the JSON that no table needs: they would make up half of the data.
-const DROPPED: [&str; 12] = [
+const DROPPED: [&str; 16] = [
+    "aborts",
+    "kinds",
+    "memory",
+    "model",
     "cell",
     "variant",
     "cpu_share",
@@ -56,6 +60,9 @@ const DROPPED: [&str; 12] = [
 impl Data {
     /// Makes records of what a command printed.
     pub(crate) fn of(stamp: Stamp, format: Format, output: &str) -> Result<Self, Fault> {
+        if let Some(line) = output.lines().find(|line| line.starts_with("skipped")) {
+            return fault(format!("the command did not run: {line}"));
+        }
         let (records, text) = match format {
             Format::Json => (of_json(output)?, Vec::new()),
             Format::Text => (of_tables(output), output.trim().lines().map(str::to_owned).collect()),
@@ -272,6 +279,8 @@ pub(crate) mod tests {
         assert!(refused(Format::Json, r#"{"results": []}"#).contains("no results"));
         assert!(refused(Format::Json, "{").contains("no JSON"));
         assert!(refused(Format::Text, "\n").contains("nothing"));
+        let skipped = refused(Format::Text, "skipped: RocksDB is missing (apt-get install …)");
+        assert!(skipped.contains("the command did not run: skipped: RocksDB"), "{skipped}");
     }
 
     #[test]

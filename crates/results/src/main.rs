@@ -14,7 +14,7 @@
 //! * `measure`: runs commands, and keeps the output of each in docs/results/data.
 //! * `data`: the kept output, as records with fields.
 //! * `select`, `table`: cells and tables from records.
-//! * `page`: regions of pages, and tables outside of them.
+//! * `page`: regions of pages. `stray`: figures outside of them.
 //! * `check`: what makes pages stale.
 //! * `shard`: parts for several machines.
 //! * `host`: the repository and the machine.
@@ -28,6 +28,7 @@ mod measure;
 mod page;
 mod select;
 mod shard;
+mod stray;
 mod table;
 
 use clap::{Parser, Subcommand};

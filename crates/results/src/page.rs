@@ -4,7 +4,8 @@ use crate::data::{self, Data};
 use crate::fault::{Fault, fault, read, write};
 use crate::manifest::{Manifest, Table};
 use crate::select::Runs;
-use crate::table::{has_figures, render};
+use crate::stray;
+use crate::table::render;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -73,24 +74,18 @@ impl Text {
         Ok(page + &joined(&self.lines[done..]))
     }
 
-    /// The lines, counted from one, at which tables of figures begin outside of all regions. A
-    /// table behind `<!-- exact -->` has figures that do not depend on the machine.
+    /// The lines, counted from one, at which tables of figures begin outside of all regions.
     pub(crate) fn unmeasured(&self) -> Result<Vec<usize>, Fault> {
-        let regions = self.regions()?;
-        let lines: Vec<&str> = self.lines.iter().map(|line| &**line).collect();
-        let outside = |table: &Range<usize>| {
-            !regions.iter().any(|region| region.inner.contains(&table.start))
-        };
-        let exact = |table: &Range<usize>| {
-            let before = lines[..table.start].iter().rev().find(|line| !line.trim().is_empty());
-            before.is_some_and(|line| line.trim_start().starts_with("<!-- exact"))
-        };
-        let found = tables_of(&lines).into_iter();
-        let found = found.filter(|table| outside(table) && !exact(table));
-        Ok(found
-            .filter(|table| has_figures(&lines[table.clone()]))
-            .map(|at| at.start + 1)
-            .collect())
+        Ok(stray::tables(&self.lines(), &self.regions()?))
+    }
+
+    /// The figures in sentences outside of all regions, with their lines, counted from one.
+    pub(crate) fn told(&self) -> Result<Vec<(usize, String)>, Fault> {
+        Ok(stray::sentences(&self.lines(), &self.regions()?))
+    }
+
+    fn lines(&self) -> Vec<&str> {
+        self.lines.iter().map(|line| &**line).collect()
     }
 }
 

@@ -9,6 +9,9 @@ use std::collections::BTreeMap;
 /// The data of all runs of a table, by id.
 pub(crate) type Runs = BTreeMap<String, Data>;
 
+/// The fields whose values of all rounds are in the field `samples`.
+const RATES: [&str; 3] = ["mops", "tps", "ops_per_s"];
+
 /// A median with its interval, or the range of several medians.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Figure {
@@ -110,7 +113,7 @@ fn divided(
     let samples = |record: &Record| -> Option<Vec<f64>> {
         record.get("samples")?.as_array()?.iter().map(Value::as_f64).collect()
     };
-    if field == "mops"
+    if RATES.contains(&field)
         && let (Some(own), Some(base)) = (samples(record), samples(base))
         && own.len() == base.len()
     {
@@ -229,6 +232,18 @@ mod tests {
             shown("index = 'map'\nmix = '1'\npart = 'loads'", "mops", None, Show::Median),
             "7.50"
         );
+    }
+
+    #[test]
+    fn rates_of_stores_are_divided_round_by_round() {
+        let output = r#"{"results": [
+            {"index": "map", "threads": 1, "tps": {"median": 2.0}, "samples": [2.0, 8.0, 1.0]},
+            {"index": "peer", "threads": 1, "tps": {"median": 1.0}, "samples": [1.0, 1.0, 1.0]}]}"#;
+        let data = Data::of(stamp("c"), Format::Json, output).unwrap();
+        let runs = Runs::from([("r".into(), data)]);
+        let peer: Selection = toml::from_str("index = 'peer'").unwrap();
+        let ratio = figure(&runs, &select("index = 'map'"), "tps", Some(&peer)).unwrap().unwrap();
+        assert_eq!(ratio.text(Show::Both), "2.00 (1.00 – 8.00)");
     }
 
     #[test]

@@ -175,7 +175,15 @@ fn stale_pages_are_found() {
     );
     let table = "text\n\n| a | b |\n|---|---|\n| x | 7.5 |";
     planted(page, "\ntext", &format!("\n{table}"), "a table of figures outside of regions");
+    let told = "text, which takes 7.5 ns";
+    planted(page, "\ntext", &format!("\n{told}"), "page.md: line 20: `7.5 ns` outside of regions");
     planted(page, "measured: calls ends", "measured: cals ends", "has no partner");
+    let other = repository.path("docs/structures");
+    fs::create_dir_all(&other).unwrap();
+    fs::write(other.join("a.md"), "It is 1.3 times\nas fast.\n").unwrap();
+    repository.finds("docs/structures/a.md: line 1: `1.3 times as fast`");
+    fs::write(other.join("a.md"), "<!-- exact -->\n\nIt is 1.3 times\nas fast.\n").unwrap();
+    repository.must(&["--check"]);
     let other = "docs/results/data/calls.json";
     planted(
         other,
