@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds the wheel in a fresh environment, and runs its tests, its example and a short benchmark.
-# With --quick the wheel is built with the profile `dev`, and threads run for a shorter time. If a
-# tool is missing, the script ends without an error, and with one if SILVICS_REQUIRE=1.
+# With --quick the wheel is built with the profile `dev`, and threads run for a shorter time. With
+# --wheel it is built and installed in the environment, and nothing is run. If a tool is missing,
+# the script ends without an error, and with one if SILVICS_REQUIRE=1.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -41,6 +42,7 @@ fi
 rm -rf "$place/wheels"
 "$python" -m maturin build -q --locked --profile "$profile" -i "$python" -o "$place/wheels"
 "$python" -m pip install -q --disable-pip-version-check --no-deps --force-reinstall "$place"/wheels/*.whl
+[ "${1:-}" != --wheel ] || exit 0
 # No file is written beside the sources.
 export PYTHONDONTWRITEBYTECODE=1
 "$python" -X dev -m pytest -q -p no:cacheprovider tests
