@@ -125,7 +125,7 @@ bench-clients *flags:
 bench-scans *flags:
     cargo bench -p silvics --bench scans -- {{flags}}
 
-# Measure every table of README and docs/results at this commit, and write them: about three hours,
+# Measure every table of README and docs at this commit, and write them: about three hours,
 # on a machine that does nothing else. A run that was interrupted goes on. `just results --list`
 # shows the runs, `--only ID,ID` makes some, and `--check` compares the pages with the kept output.
 results *flags:

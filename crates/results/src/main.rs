@@ -1,4 +1,4 @@
-//! Measures every table of the README and of docs/results at one commit, and writes the tables into
+//! Measures every table of the README and of docs at one commit, and writes the tables into
 //! their pages.
 //!
 //! ```text
@@ -40,7 +40,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Parser)]
-#[command(name = "results", about = "Measures the tables of README and docs/results at one commit")]
+#[command(name = "results", about = "Measures the tables of README and docs at one commit")]
 struct Args {
     #[command(subcommand)]
     verb: Option<Verb>,
