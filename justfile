@@ -18,6 +18,7 @@ atomics:
     .ci/step atomics
 
 # Check width, length, wording and links of comments and documents, of the given paths or of all.
+# Without paths, stale figures are found, too.
 tidy *paths:
     .ci/step tidy {{paths}}
 

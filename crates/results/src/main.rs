@@ -41,12 +41,16 @@ use std::process::ExitCode;
 
 #[derive(Parser)]
 #[command(name = "results", about = "Measures the tables of README and docs at one commit")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 struct Args {
     #[command(subcommand)]
     verb: Option<Verb>,
     /// Compare the pages with the kept output, and measure nothing
     #[arg(long, conflicts_with_all = ["list", "only", "trial", "shard"])]
     check: bool,
+    /// With --check: accept tables whose runs have no output yet
+    #[arg(long, requires = "check")]
+    unmeasured: bool,
     /// List the runs with their minutes, and measure nothing
     #[arg(long)]
     list: bool,
@@ -90,7 +94,7 @@ fn run(args: &Args) -> Result<ExitCode, Fault> {
         return collect(&manifest, folders);
     }
     if args.check {
-        return Ok(report(&check::findings(&manifest)?));
+        return Ok(report(&check::findings(&manifest, args.unmeasured)?));
     }
     let options = Options {
         only: args.only.clone(),

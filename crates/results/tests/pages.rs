@@ -133,6 +133,11 @@ fn tables_are_measured_written_and_checked() {
     let (code, text) = repository.run(&["--check"]);
     assert_eq!(code, 1);
     assert!(text.contains("table `rates`: a run is not measured: rates"), "{text}");
+    repository.must(&["--check", "--unmeasured"]);
+    repository.replace("README.md", "# Silvics", "# Silvics\n\nA call takes 5 ns.");
+    let (code, text) = repository.run(&["--check", "--unmeasured"]);
+    assert!(code == 1 && text.contains("README.md: line 3: `5 ns` outside"), "{text}");
+    repository.replace("README.md", "\n\nA call takes 5 ns.", "");
 
     repository.must(&["--only", "calls"]);
     assert!(repository.must(&["--list"]).contains("3 minutes to measure, 1 done"));
