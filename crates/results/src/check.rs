@@ -6,6 +6,7 @@
 //!   commits or machines;
 //! * a table of figures stands outside of regions, or a measured figure in a sentence, and is not
 //!   declared exact;
+//! * the results of experiments are of another commit than the tables;
 //! * kept output has no run;
 //! * the measured commit is no ancestor of this one, or a release was made after it.
 //!
@@ -44,6 +45,9 @@ pub(crate) fn findings(manifest: &Manifest, unmeasured: bool) -> Result<Vec<Stri
     }
     Ok(findings)
 }
+
+/// The results of experiments, one in a line.
+const EXPERIMENTS: &str = "docs/results/experiments.jsonl";
 
 /// The pages at the root.
 const ROOT: [&str; 2] = ["README.md", "ARCHITECTURE.md"];
@@ -162,7 +166,43 @@ fn runs(manifest: &Manifest, findings: &mut Vec<String>) -> Result<(), Fault> {
     for commit in commits.keys() {
         findings.extend(age(commit));
     }
+    if let Some(commit) = commits.keys().next().filter(|_| commits.len() == 1) {
+        findings.extend(experiments(commit)?);
+        long_run(commit);
+    }
     Ok(())
+}
+
+/// The results of experiments, if they are of another commit than the tables.
+fn experiments(commit: &str) -> Result<Option<String>, Fault> {
+    let path = Path::new(EXPERIMENTS);
+    if !path.exists() {
+        return Ok(None);
+    }
+    for line in read(path)?.lines() {
+        let result: serde_json::Value =
+            serde_json::from_str(line).map_err(|error| Fault(format!("{EXPERIMENTS}: {error}")))?;
+        let own = &result["machine"]["commit"];
+        if !own.as_str().is_some_and(|own| !own.is_empty() && commit.starts_with(own)) {
+            return Ok(Some(format!(
+                "{EXPERIMENTS}: {} is of the commit {own}, and the tables are of {}: run `just \
+                 experiments` there",
+                result["experiment"],
+                short(commit)
+            )));
+        }
+    }
+    Ok(None)
+}
+
+/// Says so if the figures of the long run are of another commit than the tables: it is repeated
+/// after changes of algorithms, and not with each table.
+fn long_run(commit: &str) {
+    let page = std::fs::read_to_string("docs/trust.md").unwrap_or_default();
+    let own = page.lines().find_map(|line| line.strip_prefix("Commit `")?.split('`').next());
+    if let Some(own) = own.filter(|own| !commit.starts_with(own)) {
+        println!("docs/trust.md is of {own}, and the tables are of {}", short(commit));
+    }
 }
 
 /// Whether a commit is too old for its figures.

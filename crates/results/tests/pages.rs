@@ -196,6 +196,19 @@ fn stale_pages_are_found() {
         "\"trial\":true",
         "run `calls`: its figures are those of a trial",
     );
+    let experiments = repository.path("docs/results/experiments.jsonl");
+    let line = |commit: &str| {
+        format!(r#"{{"experiment": "bst/1.2", "machine": {{"commit": {commit}}}}}"#) + "\n"
+    };
+    for old in ["null", r#""1234567""#] {
+        fs::write(&experiments, line(old)).unwrap();
+        repository.finds(&format!("\"bst/1.2\" is of the commit {old}, and the tables are of"));
+    }
+    let data = repository.read(other);
+    let commit = data.split("\"commit\":\"").nth(1).unwrap();
+    fs::write(&experiments, line(&format!("\"{}\"", &commit[..7]))).unwrap();
+    fs::write(repository.path("docs/trust.md"), "Commit `1234567`, on a day\n").unwrap();
+    assert!(repository.must(&["--check"]).contains("docs/trust.md is of 1234567"));
     let orphan = repository.path("docs/results/data/old.json");
     fs::copy(repository.path(other), &orphan).unwrap();
     repository.finds("data/old.json: no manifest has this run");
