@@ -93,9 +93,10 @@ verify seconds="60":
 
 # Hold `silvics advise` against every cell on fourteen workloads: hours on two cores. A run that was
 # interrupted goes on.
-advised folder="target/advised":
+advised:
     cargo build --release
-    cargo run --release --quiet --locked -p silvics-results --bin silvics-advised -- {{folder}}
+    cargo run --release --quiet --locked -p silvics-results --bin silvics-advised -- \
+        target/advised/$(git rev-parse --short HEAD)
 
 # Run the default comparison.
 bench:
@@ -126,9 +127,10 @@ bench-clients *flags:
 bench-scans *flags:
     cargo bench -p silvics --bench scans -- {{flags}}
 
-# Measure every table of README and docs at this commit, and write them: about three hours,
-# on a machine that does nothing else. A run that was interrupted goes on. `just results --list`
-# shows the runs, `--only ID,ID` makes some, and `--check` compares the pages with the kept output.
+# Measure every table of README and docs at this commit, and write them: about four hours and the
+# builds, on a machine that does nothing else. A run that was interrupted goes on. `just results
+# --list` shows the runs, `--only ID,ID` makes some, and `--check` compares the pages with the kept
+# output.
 results *flags:
     cargo run --quiet --locked -p silvics-results -- {{flags}}
 
