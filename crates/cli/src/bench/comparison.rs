@@ -3,7 +3,7 @@
 use super::cell::Config;
 use super::kept::{Baseline, Kept, KeptRow, RowId};
 use super::plan::Plan;
-use super::ratio::{Ratio, Verdict};
+use super::ratio::{Ranks, Ratio, Verdict};
 use super::report::{Report, Row};
 use crate::flags::error::Error;
 use crate::flags::place::SYSTEM_PAGES;
@@ -205,6 +205,7 @@ impl Kept {
         let Some(baseline) = &self.baseline else { return Ok(None) };
         let mut rest: Vec<&KeptRow> = baseline.run.results.iter().collect();
         let (mut rows, mut only_here) = (Vec::new(), Vec::new());
+        let mut ranks = Ranks::default();
         for row in &report.results {
             let id = RowId::of(row);
             let Some(at) = rest.iter().position(|kept| kept.id == id) else {
@@ -212,7 +213,7 @@ impl Kept {
                 continue;
             };
             let kept = rest.remove(at);
-            if let Some(ratio) = Ratio::of(&row.samples, &kept.samples) {
+            if let Some(ratio) = ranks.ratio(&row.samples, &kept.samples) {
                 rows.push(Compared { id, ratio, verdict: ratio.verdict(self.noise) });
             }
         }
