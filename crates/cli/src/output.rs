@@ -62,6 +62,28 @@ fn write_to(out: &mut impl Write, bytes: &[u8]) -> Result<(), Error> {
     }
 }
 
+/// Several outputs of one result. All are tried, so that one that cannot be written does not lose
+/// the others.
+#[derive(Debug, Default)]
+pub struct Outputs(Option<Error>);
+
+impl Outputs {
+    /// Takes the outcome of an output. Each failure after the first is a note.
+    pub fn tried(&mut self, outcome: Result<(), Error>) {
+        match (outcome, &self.0) {
+            (Ok(()), _) => {}
+            (Err(error), None) => self.0 = Some(error),
+            (Err(error), Some(first)) if error.to_string() == first.to_string() => {}
+            (Err(error), Some(_)) => progress::note(&error.to_string()),
+        }
+    }
+
+    /// The first failure, if there was one.
+    pub fn finish(self) -> Result<(), Error> {
+        self.0.map_or(Ok(()), Err)
+    }
+}
+
 /// The most links that may lead to a file, as on Linux.
 const LINKS_MAX: usize = 40;
 

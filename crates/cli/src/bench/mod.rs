@@ -37,6 +37,7 @@ use crate::flags::error::Error;
 use crate::flags::types::KeyType;
 use crate::host::machine::Machine;
 use crate::interrupt;
+use crate::output::Outputs;
 use crate::progress::{self, Progress};
 use cell::{Cell, Flow};
 use plan::Plan;
@@ -46,15 +47,16 @@ use silvics_workload::{Choice, KeySet};
 /// Runs the benchmark and prints its result. Returns whether the user interrupted it.
 pub fn bench(args: &BenchArgs) -> Result<bool, Error> {
     let (plan, report) = run(args)?;
-    report.print(plan.format)?;
-    plan.kept.save(&report)?;
+    let mut outputs = Outputs::default();
+    outputs.tried(report.print(plan.format));
+    outputs.tried(plan.kept.save(&report));
     if let Some(trace) = &report.trace {
-        trace.write(&report)?;
+        outputs.tried(trace.write(&report));
     }
     if let Some(file) = &report.page {
-        file.write(html::page(&report)?.as_bytes())?;
+        outputs.tried(html::page(&report).and_then(|page| file.write(page.as_bytes())));
     }
-    plan.kept.check_rows(&report)?;
+    outputs.finish()?;
     Ok(report.interrupted)
 }
 

@@ -7,7 +7,7 @@ use crate::drive::shape::{EVERY, Sample, Sampled};
 use crate::drive::subject::Outcome;
 use crate::flags::error::Error;
 use crate::host::machine::Machine;
-use crate::output::File;
+use crate::output::{File, Outputs};
 use serde::Serialize;
 use std::path::Path;
 
@@ -135,7 +135,9 @@ impl Trace {
         };
         let mut json = serde_json::to_vec_pretty(&written).map_err(|e| Error::Output(e.into()))?;
         json.push(b'\n');
-        self.files.json.write(&json)?;
-        self.files.svg.write(plot::file(&self.runs).as_bytes())
+        let mut outputs = Outputs::default();
+        outputs.tried(self.files.json.write(&json));
+        outputs.tried(self.files.svg.write(plot::file(&self.runs).as_bytes()));
+        outputs.finish()
     }
 }

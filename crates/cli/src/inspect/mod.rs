@@ -37,6 +37,7 @@ use crate::flags::args::InspectArgs;
 use crate::flags::error::Error;
 use crate::flags::types::KeyType;
 use crate::interrupt;
+use crate::output::Outputs;
 use crate::progress::Progress;
 use examine::Examined;
 use picture::Whose;
@@ -70,8 +71,11 @@ fn inspect_trace(args: &InspectArgs, file: &Path) -> Result<(), Error> {
     let mut census = trace.census();
     let report = foreign::report(file, &trace, &mut census, &machine);
     drop(progress);
-    picture::write(&files, &report, &mut census, &Paths::default(), Whose::Program, &machine)?;
-    render::print(&report, format)
+    let mut outputs = Outputs::default();
+    let paths = Paths::default();
+    outputs.tried(picture::write(&files, &report, &mut census, &paths, Whose::Program, &machine));
+    outputs.tried(render::print(&report, format));
+    outputs.finish()
 }
 
 fn run<K: BenchKey + ?Sized>(mut plan: Plan) -> Result<(), Error> {
@@ -105,6 +109,8 @@ fn run<K: BenchKey + ?Sized>(mut plan: Plan) -> Result<(), Error> {
     }
     let Examined { report, census, paths, .. } = &mut examined;
     let whose = Whose::Index(plan.subject.chosen.variant.objects);
-    picture::write(&plan.files, report, census, paths, whose, &plan.machine)?;
-    render::print(report, plan.format)
+    let mut outputs = Outputs::default();
+    outputs.tried(picture::write(&plan.files, report, census, paths, whose, &plan.machine));
+    outputs.tried(render::print(report, plan.format));
+    outputs.finish()
 }

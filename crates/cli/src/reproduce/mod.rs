@@ -43,7 +43,7 @@ use crate::flags::args::Format;
 use crate::flags::error::Error;
 use crate::flags::reproduce::ReproduceArgs;
 use crate::interrupt;
-use crate::output::File;
+use crate::output::{File, Outputs};
 use crate::progress;
 use evidence::{Evidence, Level};
 use lab::Lab;
@@ -137,6 +137,7 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<u8, Error> {
     lab.db_bench =
         args.db_bench.as_deref().map(|path| memtable::db_bench(path, &chosen)).transpose()?;
     let (mut reports, mut stopped) = (Vec::new(), None);
+    let mut outputs = Outputs::default();
     for experiment in &chosen {
         lab.plan = lab.plan.clone().on(experiment.machine)?;
         let report = match (experiment.gather)(&mut lab) {
@@ -150,20 +151,22 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<u8, Error> {
                 break;
             }
         };
-        report::print(&report, format)?;
+        outputs.tried(report::print(&report, format));
         if let Some(file) = files.picture.as_ref().filter(|_| !report.maps.is_empty()) {
-            heat::write(&report.maps, file)?;
+            outputs.tried(heat::write(&report.maps, file));
         }
         reports.push(report);
     }
     if let Some(file) = &files.page {
-        let page = html::page(&lab, &reports, stopped.as_ref())?;
-        file.write(page.as_bytes())?;
+        let page = html::page(&lab, &reports, stopped.as_ref());
+        outputs.tried(page.and_then(|page| file.write(page.as_bytes())));
     }
-    match stopped {
-        Some(error) => Err(error),
-        None => Ok(u8::from(reports.iter().any(|report| report.failed.is_some()))),
-    }
+    // The reason why the run ended counts for more than a file that cannot be written.
+    let mut ended = Outputs::default();
+    ended.tried(stopped.map_or(Ok(()), Err));
+    ended.tried(outputs.finish());
+    ended.finish()?;
+    Ok(u8::from(reports.iter().any(|report| report.failed.is_some())))
 }
 
 /// The files that are requested. Fails at once if one of them could not be written at the end.

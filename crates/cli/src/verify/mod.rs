@@ -12,7 +12,7 @@ use crate::flags::error::Error;
 use crate::flags::types::KeyType;
 use crate::host::machine::Machine;
 use crate::interrupt;
-use crate::output::File;
+use crate::output::{File, Outputs};
 use crate::progress::{self, Progress};
 use plan::{Plan, Schedule, Target};
 use report::{Checked, Report, Row};
@@ -101,11 +101,12 @@ fn record(args: &VerifyArgs) -> Result<u8, Error> {
     }
     drop(progress);
     report.sum(interrupt::pending());
-    report.print(plan.format)?;
-    // The findings have been printed by now. They count for more than a file that cannot be
-    // written.
-    let written = write_files(history.as_ref(), last.as_ref(), schedule.as_ref(), again.as_ref());
-    match (report.violations > 0, written) {
+    let mut outputs = Outputs::default();
+    outputs.tried(report.print(plan.format));
+    outputs.tried(write_history(history.as_ref(), last.as_ref()));
+    outputs.tried(write_schedule(schedule.as_ref(), again.as_ref()));
+    // Findings count for more than a file that cannot be written.
+    match (report.violations > 0, outputs.finish()) {
         (true, Err(error)) => progress::note(&error.to_string()),
         (_, written) => written?,
     }
@@ -130,14 +131,9 @@ fn exhausted(target: &Target, failure: &Failure) -> Error {
     }
 }
 
-/// Writes the requested history and schedule, if there are any.
-fn write_files(
-    history: Option<&File>,
-    last: Option<&(&Target, History)>,
-    schedule: Option<&File>,
-    again: Option<&Schedule>,
-) -> Result<(), Error> {
-    match (history, last) {
+/// Writes the history, if it is requested and there is one.
+fn write_history(file: Option<&File>, last: Option<&(&Target, History)>) -> Result<(), Error> {
+    match (file, last) {
         (Some(output), Some((target, last))) => {
             let lines = lines(target, last);
             output.write(&lines.map_err(|e| output.error(format!("cannot be written: {e}")))?)?;
@@ -150,7 +146,12 @@ fn write_files(
         }
         (None, _) => {}
     }
-    if let (Some(output), Some(again)) = (schedule, again) {
+    Ok(())
+}
+
+/// Writes the schedule, if it is requested and there is one.
+fn write_schedule(file: Option<&File>, again: Option<&Schedule>) -> Result<(), Error> {
+    if let (Some(output), Some(again)) = (file, again) {
         let mut text = serde_json::to_vec_pretty(again)
             .map_err(|e| output.error(format!("cannot be written: {e}")))?;
         text.push(b'\n');

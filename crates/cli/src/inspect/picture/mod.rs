@@ -22,6 +22,7 @@ mod tests;
 use super::render;
 use super::report::{Kind, Report};
 use crate::flags::error::Error;
+use crate::output::Outputs;
 use crate::svg::{self, Picture};
 use files::Files;
 use legend::Legend;
@@ -40,13 +41,15 @@ pub fn write(
         return Ok(());
     }
     let pictures = Pictures::of(report, census, paths, whose, machine);
+    let mut outputs = Outputs::default();
     if let Some(file) = &files.svg {
-        file.write(svg::file(&render::heading(report), &pictures.all()).as_bytes())?;
+        let picture = svg::file(&render::heading(report), &pictures.all());
+        outputs.tried(file.write(picture.as_bytes()));
     }
     if let Some(file) = &files.html {
-        file.write(html::page(report, &pictures).as_bytes())?;
+        outputs.tried(file.write(html::page(report, &pictures).as_bytes()));
     }
-    Ok(())
+    outputs.finish()
 }
 
 /// The owner of the objects that are drawn.
