@@ -142,10 +142,49 @@ fn bad_names_files_and_folders() {
     let output = bench(&[&args[..], &["--save", "a", "--kept-in", &file]].concat());
     refused(&output, &["cut.json"]);
 
+    // No two of the files are one, unless the run takes the place of its baseline.
+    let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    let (new, cut, keys) = (path("new.json"), path("cut.json"), path("keys.txt"));
+    fs::write(&keys, "a\nb\n").unwrap();
+    refuses(&["--save", "new", "--html", &new], &["--html and --save", "both name one file"]);
+    let traced = ["--index", "ca-tree", "--trace-adaptation", &new];
+    refuses(&[&traced[..], &["--save", "new"]].concat(), &["--trace-adaptation and --save"]);
+    let file = ["bench", "--index", "art", "--rounds", "10000", "--key-file", &keys];
+    refused(&common::run(&[&file[..], &["--html", &keys]].concat()), &["--key-file and --html"]);
+    let inspected = ["inspect", "--index", "art", "--key-file", &keys, "--svg", &keys];
+    refused(&common::run(&inspected), &["--key-file and --svg"]);
+    assert_eq!(fs::read_to_string(&keys).unwrap(), "a\nb\n");
+
     let kept = ["--index", "skiplist", "--keys", "1k", "--mix", "100/0/0", "--kept-in", at];
     assert!(bench(&[&kept[..], &["--save", "other"]].concat()).status.success());
     refuses(
         &["--baseline", "other", "--mix", "90/5/5"],
         &["other.json", "no row in common", "mix 100/0/0"],
     );
+    let page = path("other.json");
+    let html = ["--baseline", "other", "--mix", "100/0/0", "--html", &page];
+    refuses(&html, &["--html and --baseline", "both name one file"]);
+    assert_ne!(fs::read_to_string(&cut).unwrap(), "");
+}
+
+/// The number of keys of a file is known when it is read. Such a run took the place of the kept
+/// one, and then failed.
+#[test]
+fn a_run_without_a_row_in_common_replaces_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let keys = |count: usize| (0..count).map(|key| format!("{key}\n")).collect::<String>();
+    fs::write(folder.path().join("keys.txt"), keys(100)).unwrap();
+    let run = |more: &[&str]| {
+        let args = ["bench", "--seconds", "0.01", "--rounds", "1", "--key-file", "keys.txt"];
+        let args = [&args[..], &["--index", "art", "--kept-in", "runs"], more].concat();
+        command(&args).current_dir(folder.path()).output().expect("the command runs")
+    };
+    assert!(run(&["--save", "a"]).status.success());
+    let kept = fs::read(folder.path().join("runs/a.json")).unwrap();
+    fs::write(folder.path().join("keys.txt"), keys(300)).unwrap();
+    let mut output = run(&["--baseline", "a", "--save", "a"]);
+    assert!(stdout(&output).contains("| art"), "it is printed: {}", stdout(&output));
+    output.stdout.clear();
+    refused(&output, &["--baseline", "a.json", "no row in common"]);
+    assert_eq!(fs::read(folder.path().join("runs/a.json")).unwrap(), kept);
 }

@@ -192,7 +192,7 @@ impl Kept {
 
     /// After a benchmark: fails if no row of the baseline was measured, because contenders or
     /// sizes turned out to be others.
-    pub fn check_rows(&self, report: &Report) -> Result<(), Error> {
+    pub(super) fn check_rows(&self, report: &Report) -> Result<(), Error> {
         let is_empty = report.comparison.as_ref().is_some_and(|found| found.rows.is_empty());
         match &self.baseline {
             Some(baseline) if is_empty && !report.interrupted => Err(nothing_in_common(baseline)),

@@ -123,8 +123,15 @@ impl Kept {
         Ok(Self { save, baseline, noise: noise.unwrap_or(NOISE) })
     }
 
-    /// Keeps the result, if the user asked for it.
+    /// The file that takes the result, if the user asked for it.
+    pub fn file(&self) -> Option<File> {
+        self.save.as_ref().map(|(_, file)| file.clone())
+    }
+
+    /// Keeps the result, if the user asked for it. Fails if it was to be compared, but has no row
+    /// in common with the baseline: then it keeps nothing.
     pub fn save(&self, report: &Report) -> Result<(), Error> {
+        self.check_rows(report)?;
         let Some((name, file)) = &self.save else { return Ok(()) };
         if report.interrupted {
             crate::progress::note(&format!("--save {name}: not kept, because it was interrupted"));
@@ -137,6 +144,11 @@ impl Kept {
 }
 
 impl Baseline {
+    /// The file that it was read from.
+    pub fn file(&self) -> File {
+        File { flag: "--baseline", path: self.path.clone() }
+    }
+
     fn read(name: String, path: PathBuf) -> Result<Self, Error> {
         let failed = |problem| Error::File { flag: "--baseline", path: path.clone(), problem };
         let text = fs::read(&path).map_err(|error| {

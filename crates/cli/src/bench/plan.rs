@@ -1,7 +1,7 @@
 //! The configuration of a benchmark: the command line, checked.
 
 use super::cell::Measured;
-use super::kept::Kept;
+use super::kept::{Baseline, Kept};
 use super::trace;
 use crate::catalogue::select::{self, Chosen};
 use crate::drive::scans::ScanBy;
@@ -160,7 +160,11 @@ impl Plan {
     /// Checks that the files are several, and that there is something to trace.
     fn check_files(&self) -> Result<(), Error> {
         let [json, svg] = self.trace.as_ref().map(trace::Files::both).unwrap_or_default();
-        File::distinct([&json, &svg, &self.page])?;
+        let keys = self.file.as_ref().map(KeySource::file);
+        let (kept, baseline) = (self.kept.file(), self.kept.baseline.as_ref().map(Baseline::file));
+        File::distinct([&keys, &json, &svg, &self.page, &kept])?;
+        // A run may take the place of its baseline.
+        File::distinct([&keys, &json, &svg, &self.page, &baseline])?;
         if self.trace.is_some() {
             self.chosen.iter().try_for_each(|chosen| chosen.must_adapt(trace::FLAG))?;
         }

@@ -5,6 +5,7 @@ use crate::flags::args::KeyFileArgs;
 use crate::flags::error::Error;
 use crate::flags::types::KeyType;
 use crate::flags::values::{parse, single};
+use crate::output::File;
 use crate::progress;
 use serde::Serialize;
 use silvics_workload::keyfile::Format;
@@ -29,6 +30,11 @@ pub struct KeyFileConfig {
 }
 
 impl KeySource {
+    /// The file, which no output may replace.
+    pub fn file(&self) -> File {
+        File { flag: "--key-file", path: self.path.clone() }
+    }
+
     /// Reads `--key-file` and `--key-format`. `None` if keys are generated. `counted` says whether
     /// `--keys` is given, and `dists` are the distributions that `--dist` names.
     pub fn new(args: &KeyFileArgs, counted: bool, dists: &[Dist]) -> Result<Option<Self>, Error> {

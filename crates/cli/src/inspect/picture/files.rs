@@ -21,7 +21,8 @@ impl Files {
         };
         let (svg, html) = (file("--svg", &args.svg)?, file("--html", &args.html)?);
         let trace = args.trace.clone().map(|path| File { flag: "--trace", path });
-        File::distinct([&trace, &svg, &html])?;
+        let keys = args.key_file.file.clone().map(|path| File { flag: "--key-file", path });
+        File::distinct([&trace, &keys, &svg, &html])?;
         Ok(Self { svg, html })
     }
 }
