@@ -135,6 +135,11 @@ fn bad_names_files_and_folders() {
     refuses(&["--save", "a", "--noise", "1"], &["--noise", "--baseline"]);
     refuses(&[], &["--kept-in", "--save and --baseline"]);
     refuses(&["--baseline", "a", "--noise", "x"], &["--noise", "`x`", "percent"]);
+    refuses(&["--save", "CON"], &["--save", "`CON`", "device on Windows"]);
+    let new = folder.path().join("new").to_string_lossy().into_owned();
+    let output = bench(&[&args[..], &["--save", "a", "--kept-in", &new, "--seed", "x"]].concat());
+    refused(&output, &["--seed"]);
+    assert!(!Path::new(&new).exists(), "a run that is refused leaves no folder");
     let missing = folder.path().join("no/such").to_string_lossy().into_owned();
     let output = bench(&[&args[..], &["--save", "a", "--kept-in", &missing]].concat());
     refused(&output, &["--kept-in", "no/such", "cannot be made"]);

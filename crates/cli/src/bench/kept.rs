@@ -27,12 +27,27 @@ const NOISE: f64 = 0.02;
 /// The use of the result of a benchmark.
 #[derive(Debug)]
 pub struct Kept {
-    /// The name under which the result is kept, and its file.
-    save: Option<(String, File)>,
+    save: Option<Save>,
     /// The run with which the result is compared.
     pub baseline: Option<Baseline>,
     /// Changes below this share are not reported.
     pub noise: f64,
+}
+
+/// The place that takes the result.
+#[derive(Debug)]
+struct Save {
+    name: String,
+    file: File,
+    folder: Folder,
+}
+
+/// The folder of kept runs.
+#[derive(Debug)]
+struct Folder {
+    path: PathBuf,
+    /// Whether the user has named it. Then its parent must be there.
+    is_named: bool,
 }
 
 /// A kept run.
@@ -100,23 +115,21 @@ impl Kept {
         }
         let path = |flag: &'static str, text: &String| {
             let name = single(flag, text, name)?;
-            let folder = folder(flag, args.kept_in.as_deref())?;
-            Ok::<_, Error>((folder.join(format!("{name}.json")), name))
+            let folder = Folder::of(flag, args.kept_in.as_deref())?;
+            Ok::<_, Error>((folder.path.join(format!("{name}.json")), name, folder))
         };
         let baseline = match &args.baseline {
             Some(text) => {
-                let (path, name) = path("--baseline", text)?;
+                let (path, name, _) = path("--baseline", text)?;
                 Some(Baseline::read(name, path)?)
             }
             None => None,
         };
         let save = match &args.save {
             Some(text) => {
-                let (path, name) = path("--save", text)?;
-                if let Some(folder) = path.parent() {
-                    make_folder(folder, args.kept_in.is_some())?;
-                }
-                Some((name, File::new("--save", &path)?))
+                let (path, name, folder) = path("--save", text)?;
+                let file = folder.tried(|| File::new("--save", &path))?;
+                Some(Save { name, file, folder })
             }
             None => None,
         };
@@ -125,20 +138,21 @@ impl Kept {
 
     /// The file that takes the result, if the user asked for it.
     pub fn file(&self) -> Option<File> {
-        self.save.as_ref().map(|(_, file)| file.clone())
+        self.save.as_ref().map(|save| save.file.clone())
     }
 
     /// Keeps the result, if the user asked for it. Fails if it was to be compared, but has no row
     /// in common with the baseline: then it keeps nothing.
     pub fn save(&self, report: &Report) -> Result<(), Error> {
         self.check_rows(report)?;
-        let Some((name, file)) = &self.save else { return Ok(()) };
+        let Some(Save { name, file, folder }) = &self.save else { return Ok(()) };
         if report.interrupted {
             crate::progress::note(&format!("--save {name}: not kept, because it was interrupted"));
             return Ok(());
         }
         let saved = Saved { format: FORMAT, name, report };
         let bytes = serde_json::to_vec(&saved).map_err(|error| Error::Output(error.into()))?;
+        folder.make()?;
         file.write(&bytes)
     }
 }
@@ -214,6 +228,9 @@ fn name(text: &str) -> Result<String, String> {
     let is_name = (1..=NAME_MAX).contains(&text.len())
         && text.chars().all(fits)
         && text.starts_with(|first: char| first.is_ascii_alphanumeric());
+    if is_reserved(text) {
+        return Err(format!("`{text}` is a device on Windows, not a name of a run: take another"));
+    }
     if is_name {
         return Ok(text.into());
     }
@@ -221,6 +238,14 @@ fn name(text: &str) -> Result<String, String> {
         "`{text}` is not a name of a run: take up to {NAME_MAX} letters, digits, dots, dashes and \
          underscores, the first one a letter or a digit"
     ))
+}
+
+/// Whether Windows takes the name for a device, with whatever ending.
+fn is_reserved(text: &str) -> bool {
+    let stem = text.split('.').next().unwrap_or_default().to_ascii_lowercase();
+    let numbered = stem.strip_prefix("com").or(stem.strip_prefix("lpt"));
+    let is_digit = |rest: &str| matches!(rest.as_bytes(), [b'0'..=b'9']);
+    matches!(&*stem, "con" | "prn" | "aux" | "nul") || numbered.is_some_and(is_digit)
 }
 
 /// A threshold in percent, as a share.
@@ -232,37 +257,52 @@ fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
-/// The folder of kept runs.
-fn folder(flag: &'static str, named: Option<&Path>) -> Result<PathBuf, Error> {
-    if let Some(folder) = named {
-        return Ok(folder.to_owned());
+impl Folder {
+    fn of(flag: &'static str, named: Option<&Path>) -> Result<Self, Error> {
+        if let Some(folder) = named {
+            return Ok(Self { path: folder.to_owned(), is_named: true });
+        }
+        let target = Path::new("target");
+        if target.is_dir() {
+            return Ok(Self { path: target.join("silvics"), is_named: false });
+        }
+        let data = etcetera::choose_base_strategy().map(|user| {
+            let folder = etcetera::BaseStrategy::data_dir(&user);
+            folder.join("silvics")
+        });
+        let path = data.map_err(|_| {
+            let problem = "the system names no folder for the user's data: name one with --kept-in";
+            Error::value(flag, problem)
+        })?;
+        Ok(Self { path, is_named: false })
     }
-    let target = Path::new("target");
-    if target.is_dir() {
-        return Ok(target.join("silvics"));
-    }
-    let data = etcetera::choose_base_strategy().map(|user| {
-        let folder = etcetera::BaseStrategy::data_dir(&user);
-        folder.join("silvics")
-    });
-    data.map_err(|_| {
-        let problem = "the system names no folder for the user's data: name one with --kept-in";
-        Error::value(flag, problem)
-    })
-}
 
-/// Makes a folder that is not there. One that the user named must have a parent folder.
-fn make_folder(folder: &Path, is_named: bool) -> Result<(), Error> {
-    let made = if is_named && !folder.is_dir() {
-        fs::create_dir(folder)
-    } else {
-        fs::create_dir_all(folder)
-    };
-    made.map_err(|error| Error::File {
-        flag: if is_named { "--kept-in" } else { "--save" },
-        path: folder.to_owned(),
-        problem: format!("cannot be made: {error}"),
-    })
+    /// Makes the folder, unless it is there.
+    fn make(&self) -> Result<(), Error> {
+        let Self { path, is_named } = self;
+        let made = if *is_named && !path.is_dir() {
+            fs::create_dir(path)
+        } else {
+            fs::create_dir_all(path)
+        };
+        made.map_err(|error| Error::File {
+            flag: if *is_named { "--kept-in" } else { "--save" },
+            path: path.clone(),
+            problem: format!("cannot be made: {error}"),
+        })
+    }
+
+    /// Tries something in the folder. Leaves no folder that was not there: the run may end without
+    /// a result.
+    fn tried<T>(&self, what: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+        let is_missing = |of: &&Path| !of.as_os_str().is_empty() && !of.is_dir();
+        let missing: Vec<&Path> = self.path.ancestors().take_while(is_missing).collect();
+        let result = self.make().and_then(|()| what());
+        for folder in missing {
+            let _ = fs::remove_dir(folder);
+        }
+        result
+    }
 }
 
 #[cfg(test)]
@@ -305,10 +345,14 @@ mod tests {
 
     #[test]
     fn names_are_those_of_files() {
-        for good in ["main", "v0.1-2_x", "1"] {
+        for good in ["main", "v0.1-2_x", "1", "console", "com", "com10", "x.con"] {
             assert_eq!(name(good).as_deref(), Ok(good));
         }
-        for bad in ["", ".", "..", "a/b", "../x", "-x", "a b", "é", &"x".repeat(65)] {
+        for bad in ["con", "CON", "nul.1", "Com1", "lpt9.x"] {
+            assert!(name(bad).unwrap_err().contains("device"), "{bad}");
+        }
+        let long = "x".repeat(65);
+        for bad in ["", ".", "..", ".x", "a/b", "a\\b", "../x", "-x", "a b", "a:b", "é", &long] {
             assert!(name(bad).is_err(), "{bad}");
         }
     }
