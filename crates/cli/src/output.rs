@@ -6,6 +6,7 @@ use crate::progress;
 use crate::table::Table;
 use serde::Serialize;
 use std::fs;
+use std::io::ErrorKind::AlreadyExists;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -109,9 +110,9 @@ impl File {
             return Err(output.error(problem));
         }
         if !output.is_special() {
-            let beside = output.beside();
-            fs::File::create_new(&beside)
-                .and_then(|_| fs::remove_file(&beside))
+            output
+                .beside()
+                .and_then(|(part, _)| fs::remove_file(part))
                 .map_err(|e| output.error(format!("cannot be written: {e}")))?;
         }
         Ok(output)
@@ -170,19 +171,56 @@ impl File {
     }
 
     fn replace(&self, bytes: &[u8]) -> io::Result<()> {
-        let beside = self.beside();
-        let mut file = fs::File::create_new(&beside)?;
-        let written = file.write_all(bytes).and_then(|()| fs::rename(&beside, self.place()));
+        let (part, mut file) = self.beside()?;
+        let written = file.write_all(bytes).and_then(|()| fs::rename(&part, self.place()));
         if written.is_err() {
-            let _ = fs::remove_file(&beside);
+            let _ = fs::remove_file(&part);
         }
         written
     }
 
-    /// A new file beside it with a name that no other process uses.
-    fn beside(&self) -> PathBuf {
-        let mut beside = self.place().into_os_string();
-        beside.push(format!(".{}.part", std::process::id()));
-        beside.into()
+    /// A new file beside it, with its path. Another thread, or another process of this number on
+    /// another machine, may write the same file, and one that was killed may have left its part.
+    /// So the first free number is taken.
+    fn beside(&self) -> io::Result<(PathBuf, fs::File)> {
+        const PARTS_MAX: usize = 1000;
+        let mut number = 0;
+        loop {
+            let mut part = self.place().into_os_string();
+            part.push(format!(".{}-{number}.part", std::process::id()));
+            match fs::File::create_new(&part) {
+                Err(error) if error.kind() == AlreadyExists && number < PARTS_MAX => number += 1,
+                made => return Ok((part.into(), made?)),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_may_write_one_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = File::new("--html", &folder.path().join("x")).unwrap();
+        // The part of a process of this number that was killed.
+        let (left, _) = file.beside().unwrap();
+        std::thread::scope(|scope| {
+            for text in ["a".repeat(10_000), "b".repeat(20_000)] {
+                let file = &file;
+                scope.spawn(move || {
+                    for _ in 0..100 {
+                        file.write_quietly(text.as_bytes()).expect("it is written");
+                    }
+                });
+            }
+        });
+        let text = fs::read_to_string(&file.path).unwrap();
+        assert!([10_000, 20_000].contains(&text.len()) && text == text[..1].repeat(text.len()));
+        let mut names: Vec<PathBuf> =
+            fs::read_dir(folder.path()).unwrap().map(|found| found.unwrap().path()).collect();
+        names.sort_unstable();
+        assert_eq!(names, [file.path, left]);
     }
 }
