@@ -7,16 +7,33 @@ use super::ratio::{Ranks, Ratio, Verdict};
 use super::report::{Report, Row};
 use crate::flags::error::Error;
 use crate::flags::place::SYSTEM_PAGES;
-use crate::flags::units::{count, plural};
+use crate::flags::units::{Bytes, count, plural};
 use serde::Serialize;
 use serde_json::Value;
 use std::fmt;
 
 /// The facts of a machine that change figures.
-const MACHINE: [&str; 9] =
-    ["cpu", "cores", "memory_bytes", "os", "kernel", "arch", "thp", "allocator", "silvics"];
-/// The fields of a configuration that change figures and are no part of a row's key.
-const CONFIG: [&str; 11] = [
+const MACHINE: [&str; 12] = [
+    "cpu",
+    "cores",
+    "caches",
+    "memory_bytes",
+    "os",
+    "kernel",
+    "arch",
+    "thp",
+    "hugetlb_pages",
+    "clock",
+    "allocator",
+    "silvics",
+];
+/// The fields of a configuration that change figures and are no part of a row's key. An index is
+/// used by all mixes, batches and scans of a round, one after the other.
+const CONFIG: [&str; 15] = [
+    "mix",
+    "batch",
+    "scan_by",
+    "scan_length",
     "seconds",
     "rounds",
     "loads",
@@ -29,6 +46,9 @@ const CONFIG: [&str; 11] = [
     "seed",
     "key_file",
 ];
+
+/// The least difference of two shares of huge pages that is named.
+const HUGE_PAGES: f64 = 0.25;
 
 /// The comparison of a result with a kept one.
 #[derive(Debug, Serialize)]
@@ -50,7 +70,7 @@ pub struct Comparison {
 /// A fact in which two runs differ.
 #[derive(Debug, Serialize)]
 pub struct Difference {
-    pub what: &'static str,
+    pub what: String,
     pub baseline: Value,
     pub here: Value,
 }
@@ -149,30 +169,74 @@ impl Difference {
             for &what in fields {
                 let kept = kept.get(what).cloned().unwrap_or_default();
                 let here = here[part].get(what).cloned().unwrap_or_default();
-                if kept != here {
-                    all.push(Self { what, baseline: kept, here });
+                if !are_same(&kept, &here) {
+                    all.push(Self { what: what.into(), baseline: kept, here });
                 }
             }
         }
         all
     }
+
+    /// The differences of the memory that an index got in two runs.
+    fn of_memory(row: &Row, kept: &KeptRow) -> Vec<Self> {
+        let RowId { index, placement, pages, keys, .. } = &kept.id;
+        let of = format!("{index} ({placement}, {pages}, {} keys)", count(*keys));
+        let mut all = Vec::new();
+        let (was, is) = (&kept.pages_given, &row.footprint.pages_given);
+        if was != is {
+            let [baseline, here] = [was, is].map(|pages| serde_json::json!(pages));
+            all.push(Self { what: format!("pages of {of}"), baseline, here });
+        }
+        if let (Some(was), Some(is)) = (kept.huge_page_share, row.footprint.huge_page_share)
+            && (was - is).abs() > HUGE_PAGES
+        {
+            let [baseline, here] = [was, is].map(|share| format!("{:.0} %", 100.0 * share).into());
+            all.push(Self { what: format!("huge pages of {of}"), baseline, here });
+        }
+        all
+    }
+}
+
+/// Whether two facts are the same. Files with the same keys are, wherever they lie.
+fn are_same(kept: &Value, here: &Value) -> bool {
+    match (&kept["digest"], &here["digest"]) {
+        (Value::String(kept), Value::String(here)) => kept == here,
+        _ => kept == here,
+    }
+}
+
+/// The text of a fact.
+fn shown(fact: &Value) -> String {
+    let text = |name: &str| fact.get(name).and_then(Value::as_str);
+    match fact {
+        Value::Null => "nothing".into(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(shown).collect::<Vec<_>>().join(", "),
+        Value::Object(fields) => match (text("path"), text("type"), fields.get("bytes")) {
+            (Some(path), ..) => match text("digest") {
+                Some(digest) => format!("`{path}` with the digest {digest}"),
+                None => format!("`{path}`"),
+            },
+            (None, Some(kind), Some(bytes)) => {
+                let bytes = bytes.as_u64().unwrap_or_default() as usize;
+                format!("L{} {} {}", fact["level"], kind.to_lowercase(), Bytes(bytes))
+            }
+            _ => fact.to_string(),
+        },
+        other => other.to_string(),
+    }
 }
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = |value: &Value| match value {
-            Value::Null => "nothing".to_owned(),
-            Value::String(text) => text.clone(),
-            Value::Object(fields) => fields.get("path").unwrap_or(value).to_string(),
-            other => other.to_string(),
-        };
         write!(f, "{}: {}, now {}", self.what, shown(&self.baseline), shown(&self.here))
     }
 }
 
 impl Kept {
     /// Before a benchmark: fails if the baseline has no row of the plan, and otherwise returns a
-    /// warning if the runs differ in anything else. `report` has the configuration.
+    /// warning if the runs differ in anything else that is known by then. `report` has the
+    /// configuration.
     pub fn check(&self, plan: &Plan, report: &Report) -> Result<Option<String>, Error> {
         let Some(baseline) = &self.baseline else { return Ok(None) };
         if !baseline.run.results.iter().any(|row| row.id.is_of(plan)) {
@@ -206,6 +270,7 @@ impl Kept {
         let mut rest: Vec<&KeptRow> = baseline.run.results.iter().collect();
         let (mut rows, mut only_here) = (Vec::new(), Vec::new());
         let mut ranks = Ranks::default();
+        let mut differences = Difference::all(baseline, &json(report)?);
         for row in &report.results {
             let id = RowId::of(row);
             let Some(at) = rest.iter().position(|kept| kept.id == id) else {
@@ -213,13 +278,19 @@ impl Kept {
                 continue;
             };
             let kept = rest.remove(at);
+            for found in Difference::of_memory(row, kept) {
+                // The rows of a cell share an index.
+                if !differences.iter().any(|of| of.what == found.what) {
+                    differences.push(found);
+                }
+            }
             if let Some(ratio) = ranks.ratio(&row.samples, &kept.samples) {
                 rows.push(Compared { id, ratio, verdict: ratio.verdict(self.noise) });
             }
         }
         Ok(Some(Comparison {
             baseline: baseline.name.clone(),
-            differences: Difference::all(baseline, &json(report)?),
+            differences,
             noise: self.noise,
             rows,
             only_here,

@@ -73,6 +73,12 @@ pub struct KeptRow {
     pub id: RowId,
     /// The throughput of each round.
     pub samples: Vec<f64>,
+    /// The pages that the index got, if it knew.
+    #[serde(default)]
+    pub pages_given: Option<String>,
+    /// The share of huge pages in its memory, if that was known.
+    #[serde(default)]
+    pub huge_page_share: Option<f64>,
 }
 
 /// The key of a row: the index, and all that it was measured with.

@@ -27,6 +27,8 @@ pub struct KeyFileConfig {
     /// The number of distinct keys.
     pub keys: usize,
     pub duplicates_dropped: usize,
+    /// A digest of the keys in their order, in hexadecimal digits.
+    pub digest: String,
 }
 
 impl KeySource {
@@ -88,9 +90,18 @@ impl KeySource {
             },
             keys,
             duplicates_dropped: file.duplicates,
+            digest: digest::<K>(&file.keys),
         };
         Ok((file.keys, config))
     }
+}
+
+/// A digest of keys in their order. Two files with other keys have the same one by chance alone.
+fn digest<K: BenchKey + ?Sized>(keys: &K::Space) -> String {
+    const ODD: u64 = 0x9e37_79b9_7f4a_7c15; // 2^64 over the golden ratio
+    let add =
+        |sum: u64, position| (sum.rotate_left(5) ^ K::value(keys, position)).wrapping_mul(ODD);
+    format!("{:016x}", (0..K::len(keys) as u32).fold(0, add))
 }
 
 /// Reads `--keyset`. `None` if keys are generated integers or come from a file.

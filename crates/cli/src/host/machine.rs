@@ -29,6 +29,8 @@ pub struct Machine {
     pub thp: Option<String>,
     /// 2 MiB pages reserved for hugetlb.
     pub hugetlb_pages: Option<usize>,
+    /// The clock of the system.
+    pub clock: Option<String>,
     /// The global allocator of this command.
     pub allocator: &'static str,
     /// The version of this command.
@@ -65,6 +67,7 @@ impl Machine {
                 Some(chosen.split_once(']')?.0.into())
             }),
             hugetlb_pages: read("/proc/sys/vm/nr_hugepages").and_then(|text| text.parse().ok()),
+            clock: read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
             allocator: alloc::name(),
             silvics: env!("CARGO_PKG_VERSION"),
             commit: option_env!("SILVICS_COMMIT"),
