@@ -58,10 +58,12 @@ fn a_kept_run_is_compared_row_by_row() {
     assert_eq!(names("only_here"), ["occ-avl"; 2]);
     assert_eq!(names("only_in_baseline"), ["art"; 2]);
 
-    let text = stdout(&run_in(folder.path(), &["skiplist,occ-avl", "--baseline", "first"]));
+    let args = ["skiplist,occ-avl", "--baseline", "first", "--noise", "7"];
+    let text = stdout(&run_in(folder.path(), &args));
     for part in [
         "compared with the kept run `first`",
-        "with 99 %",
+        "with 99.2 % (",
+        "beyond a change of 7 %",
         "| verdict ",
         "only in this run: occ-avl (pooled, thp): 1k u64 keys, uniform, 1 thread, mix 90/5/5",
         "only in the kept run: art (pooled, thp)",

@@ -37,7 +37,7 @@ fn interrupt_after(child: Child, time: Duration) -> Output {
 
 #[test]
 fn finished_rounds_are_printed() {
-    let child = start(&["--seconds", "0.01", "--format", "json"]);
+    let child = start(&["--seconds", "0.05", "--format", "json"]);
     let output = interrupt_after(child, Duration::from_millis(1500));
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
     let result: Value = serde_json::from_slice(&output.stdout).expect("JSON and nothing else");
@@ -49,6 +49,11 @@ fn finished_rounds_are_printed() {
         assert!((1..500).contains(&samples), "{samples} rounds");
         assert_eq!(row["checked"], false, "there was no time for that");
     }
+    // Intervals of the 500 rounds that were asked for would cover 95 %.
+    let least = rows.iter().map(|row| row["samples"].as_array().unwrap().len()).min().unwrap();
+    let coverage = result["config"]["interval_coverage"].as_f64().unwrap();
+    let wanted = 1.0 - 0.5_f64.powi(least as i32 - 1);
+    assert!(least < 9 && (coverage - wanted).abs() < 1e-9, "{least} rounds: {coverage}");
 }
 
 #[test]

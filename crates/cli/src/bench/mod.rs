@@ -93,7 +93,9 @@ fn run(args: &BenchArgs) -> Result<(Plan, Report), Error> {
             keys.bench(&plan, &crew, &mut report)?;
         }
     }
-    report.interrupted = interrupt::pending();
+    if interrupt::pending() {
+        report.interrupt();
+    }
     report.config.clock_ns = report.clock.ns();
     report.builds = builds::ratios(&report.results);
     if let Some(counters) = &crew.counters {

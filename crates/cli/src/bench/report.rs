@@ -187,6 +187,16 @@ pub struct Row {
 }
 
 impl Report {
+    /// Notes that the user has interrupted the benchmark: intervals are those of the rounds that
+    /// were finished.
+    pub fn interrupt(&mut self) {
+        self.interrupted = true;
+        let runs = self.results.iter().map(|row| row.samples.len()).min();
+        let loads = self.loads.iter().map(|load| load.samples.len()).min();
+        self.config.interval_coverage = stats::coverage(runs.unwrap_or(0));
+        self.config.load_interval_coverage = stats::coverage(loads.unwrap_or(0));
+    }
+
     /// An empty report on a plan.
     pub fn new(plan: &Plan, machine: Machine) -> Self {
         fn text<T: ToString>(items: &[T]) -> Vec<String> {

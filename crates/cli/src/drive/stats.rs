@@ -6,6 +6,7 @@
 //! which that is at least 95 %. With fewer than six samples there is none; then smallest and
 //! largest are shown, and the probability says what they are worth: 1 - 2^(1 - n).
 
+use crate::flags::units::probability;
 use serde::Serialize;
 
 /// A median with its interval.
@@ -48,8 +49,27 @@ pub fn coverage(n: usize) -> f64 {
     rank(n).1
 }
 
+/// The meaning of a figure and its interval, which covers the median with this probability.
+pub fn meaning(coverage: f64) -> String {
+    if coverage > 0.0 {
+        let coverage = probability(coverage);
+        return format!(
+            "median of the rounds and an interval that covers it with {coverage} % (order statistics)"
+        );
+    }
+    "that of the only round, so there is no interval".into()
+}
+
 /// The k of the interval, from 1, and its probability.
 fn rank(n: usize) -> (usize, f64) {
+    /// With more samples, B is as good as normal, and the first probability is too small to be told
+    /// from zero.
+    const EXACT: usize = 1000;
+    if n > EXACT {
+        const QUANTILE: f64 = 1.959_964; // of (1 + WANTED) / 2
+        let k = (n as f64 / 2.0 - QUANTILE * (n as f64).sqrt() / 2.0).floor();
+        return (k as usize, WANTED);
+    }
     // P(B = i) for i = 0, 1, …; both tails below k are cut off.
     let mut probability = 0.5_f64.powi(i32::try_from(n).unwrap_or(i32::MAX));
     let mut tail = probability;
@@ -82,6 +102,9 @@ mod tests {
         assert_eq!(of(&[4.0, 2.0]), (2.0, 3.0, 4.0));
         assert_eq!(of(&[5.0, 1.0, 2.0]), (1.0, 2.0, 5.0));
         assert_eq!(coverage(1).to_string(), "0");
+        assert!(meaning(coverage(1)).contains("no interval"));
+        // Ten rounds cover more than nine, and none covers all.
+        assert!(meaning(0.9978).contains("with 99.7 % ("));
         assert!((coverage(5) - 0.9375).abs() < 1e-12);
     }
 
@@ -108,6 +131,9 @@ mod tests {
         samples[0] = -1000.0;
         samples[19] = 1000.0;
         assert_eq!(of(&samples), (6.0, 10.5, 15.0));
-        assert!(rank(100_000).1 >= WANTED || rank(100_000).0 == 1);
+        // The normal distribution continues where the exact one ends.
+        let [(exact, covered), (normal, _)] = [rank(1000), rank(1001)];
+        assert!((WANTED..WANTED + 0.01).contains(&covered) && exact.abs_diff(normal) <= 1);
+        assert_eq!(rank(10_000), (4902, WANTED));
     }
 }

@@ -72,9 +72,33 @@ pub fn plural(n: usize) -> &'static str {
     if n == 1 { "" } else { "s" }
 }
 
+/// A share in percent, without the digits that its binary form would add.
+pub fn percent(share: f64) -> String {
+    ((1e10 * share).round() / 1e8).to_string()
+}
+
+/// A probability in percent. None that is below 1 is shown as 100 %.
+pub fn probability(share: f64) -> String {
+    let percent = 100.0 * share;
+    if percent > 99.0 && percent < 100.0 {
+        format!("{:.1}", (10.0 * percent).floor() / 10.0)
+    } else {
+        format!("{percent:.0}")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shares() {
+        for of in 1..=1000 {
+            assert_eq!(percent(f64::from(of) / 1000.0), (f64::from(of) / 10.0).to_string());
+        }
+        let shown = [0.0, 0.9375, 0.99, 0.9967, 0.999_99, 1.0].map(probability);
+        assert_eq!(shown, ["0", "94", "99", "99.6", "99.9", "100"]);
+    }
 
     #[test]
     fn counts() {

@@ -1,7 +1,7 @@
 //! Writes a report: tables, JSON or CSV.
 
 use super::report::{Report, Row};
-use crate::drive::stats::Interval;
+use crate::drive::stats::{self, Interval};
 use crate::flags::args::Format;
 use crate::flags::error::Error;
 use crate::flags::units::{count, plural};
@@ -40,10 +40,8 @@ impl Report {
         );
         _ = writeln!(
             text,
-            "kops/s: median of the rounds and an interval that covers it with {:.0} % (order \
-             statistics); ratio: median of the rounds' ratios to the first row; ns: of one call in \
-             {}",
-            100.0 * config.interval_coverage,
+            "kops/s: {}; ratio: median of the rounds' ratios to the first row; ns: of one call in {}",
+            stats::meaning(config.interval_coverage),
             config.latency_sampled,
         );
         for rows in self.results.chunk_by(|a, b| heading(a) == heading(b)) {

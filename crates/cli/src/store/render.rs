@@ -95,11 +95,8 @@ impl<C: Configured> Report<C> {
     fn columns(&self, text: &mut String) {
         let rounds = self.results.iter().map(|row| row.samples.len());
         let interval = match rounds.filter(|rounds| *rounds > 1).min() {
-            None => "that of the only round, so there is no interval".into(),
-            Some(rounds) => format!(
-                "median of the rounds, and an interval that covers it with {:.0} %",
-                100.0 * stats::coverage(rounds)
-            ),
+            None => stats::meaning(0.0),
+            Some(rounds) => stats::meaning(stats::coverage(rounds)),
         };
         _ = writeln!(
             text,

@@ -12,7 +12,7 @@ mod names;
 
 use super::render;
 use super::report::{LoadRow, Report, Row};
-use crate::drive::stats::Interval;
+use crate::drive::stats::{self, Interval};
 use crate::flags::error::Error;
 use crate::flags::units::plural;
 use crate::page::chart::{Bar, Bars, Lines, Point};
@@ -72,21 +72,20 @@ fn facts(report: &Report) -> Vec<(&'static str, String)> {
         "Method",
         format!(
             "{} round{} of {} s after a load, contenders in turns A B … B A, threads pinned, seed \
-             {}. A figure is the median of the rounds. Its interval covers the median with a \
-             probability of {:.0} % (order statistics). A ratio is the median of the rounds' ratios \
-             to the first contender.",
+             {}. A figure: {}. A ratio is the median of the rounds' ratios to the first \
+             contender.",
             config.rounds,
             plural(config.rounds),
             config.seconds,
             config.seed,
-            100.0 * config.interval_coverage
+            stats::meaning(config.interval_coverage)
         ),
     ));
     if config.loads < config.rounds {
         let text = format!(
-            "in {} of the rounds; their intervals cover the median with {:.0} %",
+            "in {} of the rounds; {}",
             config.loads,
-            100.0 * config.load_interval_coverage
+            stats::meaning(config.load_interval_coverage)
         );
         facts.push(("Loads", text));
     }

@@ -3,7 +3,7 @@
 use crate::bench::comparison::Comparison;
 use crate::bench::kept::RowId;
 use crate::bench::ratio::{NEEDED, Verdict};
-use crate::flags::units::count;
+use crate::flags::units::{count, percent, probability};
 use crate::output;
 use crate::terminal::{BAD, GOOD};
 use comfy_table::CellAlignment;
@@ -39,17 +39,19 @@ pub(super) fn text(comparison: &Comparison) -> String {
         _ = writeln!(text, "measured otherwise: {}", all.join("; "));
     }
     if let Some(first) = rows.first() {
-        let coverage = rows.iter().map(|row| row.ratio.coverage).fold(1.0, f64::min);
+        let coverages = || rows.iter().map(|row| row.ratio.coverage);
+        let coverage = coverages().fold(1.0, f64::min);
+        let more = if coverages().any(|of| of > coverage) { " or more" } else { "" };
         _ = writeln!(
             text,
             "ratio: median of this run over that of the kept one, and an interval that covers the \
-             factor between them with {:.0} % (order statistics of the ratios of all rounds)",
-            100.0 * coverage
+             factor between them with {} %{more} (order statistics of the ratios of all rounds)",
+            probability(coverage)
         );
         _ = writeln!(
             text,
             "faster, slower: the whole interval is beyond a change of {} %",
-            100.0 * noise
+            percent(*noise)
         );
         let shown = COLUMNS.iter().filter(|(_, always, of)| {
             *always || rows.iter().any(|row| of(&row.id) != of(&first.id))

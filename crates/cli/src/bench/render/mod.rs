@@ -5,7 +5,7 @@ mod csv;
 mod latency;
 
 use super::report::{LoadRow, Report, Row, RowKey};
-use crate::drive::stats::Interval;
+use crate::drive::stats::{self, Interval};
 use crate::flags::args::Format;
 use crate::flags::error::Error;
 use crate::flags::units;
@@ -123,16 +123,15 @@ impl Report {
         );
         _ = writeln!(
             text,
-            "Mops/s: median of the rounds and an interval that covers it with {:.0} % (order \
-             statistics); ratio: median of the rounds' ratios to the first row",
-            100.0 * config.interval_coverage
+            "Mops/s: {}; ratio: median of the rounds' ratios to the first row",
+            stats::meaning(config.interval_coverage)
         );
         if config.loads < config.rounds {
             _ = writeln!(
                 text,
-                "loads: in {} of the rounds; their intervals cover the median with {:.0} %",
+                "loads: in {} of the rounds; {}",
                 config.loads,
-                100.0 * config.load_interval_coverage
+                stats::meaning(config.load_interval_coverage)
             );
         }
         if let Some(counters) = &config.counted.counters {
