@@ -133,6 +133,41 @@ fn one_number_of_threads_has_bars() {
     assert_eq!(json["results"][0]["latency"], serde_json::json!([]));
 }
 
+/// The page has each row of the comparison in the JSON, and what differs.
+#[test]
+fn a_page_with_a_baseline_has_the_comparison() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let kept = folder.path().to_string_lossy();
+    let args = ["--keys", "1k", "--mix", "100/0/0,80/10/10", "--threads", "1", "--kept-in", &kept];
+    let first = [&args[..], &["--rounds", "5", "--index", "skiplist,art", "--save", "a"]].concat();
+    assert!(bench(&first).status.success());
+    let later = ["--rounds", "5", "--seed", "7", "--index", "skiplist,occ-avl", "--baseline", "a"];
+    let (json, html) = bench_page(&[&args[..], &later].concat());
+    assert_sound(&html);
+    let page = parse(&html);
+    assert!(texts(&page, "h2").contains(&"Comparison".into()));
+    assert!(texts(&page, "a").contains(&"Comparison".into()), "it is among the contents");
+    let tables = elements(&page, "table");
+    let is_compared = |table: &Node| text(*table).contains("verdict");
+    let table = tables.into_iter().find(is_compared).expect("a table with verdicts");
+    let rows = table.descendants().filter(|node| node.has_tag_name("tr")).skip(1);
+    let rows: Vec<Vec<String>> =
+        rows.map(|row| row.children().filter(Node::is_element).map(text).collect()).collect();
+    let compared = json["comparison"]["rows"].as_array().unwrap();
+    assert_eq!((rows.len(), compared.len()), (2, 2));
+    for (row, compared) in rows.iter().zip(compared) {
+        let median = format!("{:.2}", compared["ratio"]["median"].as_f64().unwrap());
+        let verdict = compared["verdict"].as_str().unwrap().replace('-', " ");
+        for cell in ["skiplist", compared["mix"].as_str().unwrap(), &median, &verdict] {
+            assert!(row.iter().any(|of| of == cell), "`{cell}` is not in {row:?}");
+        }
+    }
+    let items = texts(&page, "li");
+    for part in ["seed: 1, now 7", "occ-avl (pooled, thp): 1k", "art (pooled, thp): 1k"] {
+        assert!(items.iter().any(|item| item.contains(part)), "`{part}` is not in {items:?}");
+    }
+}
+
 /// Every number of the list has a row with a verdict or a reason.
 #[test]
 fn a_page_of_experiments_has_a_row_for_each_number() {

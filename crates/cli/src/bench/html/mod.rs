@@ -4,9 +4,11 @@
 //! |---|---|
 //! | `names` | the contenders of a report, with their names |
 //! | `across` | throughput by keys and by mix, and the first table |
+//! | `compared` | the comparison with a kept run |
 //! | `latency` | curves of latencies |
 
 mod across;
+mod compared;
 mod latency;
 mod names;
 
@@ -34,6 +36,7 @@ pub fn page(report: &Report) -> Result<String, Error> {
     for remark in render::remarks(report) {
         page.labelled("Note", &remark);
     }
+    compared::section(&mut page, report);
     across::first(&mut page, report, &names);
     for rows in report.results.chunk_by(|a, b| a.key.cell == b.key.cell) {
         cell(&mut page, report, &names, rows);
@@ -104,8 +107,8 @@ fn facts(report: &Report) -> Vec<(&'static str, String)> {
 /// The identifiers and texts of the sections.
 fn contents(report: &Report) -> Vec<(String, String)> {
     let cells = report.results.chunk_by(|a, b| a.key.cell == b.key.cell);
-    let mut contents: Vec<(String, String)> =
-        cells.map(|rows| (cell_id(&rows[0]), render::keys_heading(&rows[0].key))).collect();
+    let mut contents = compared::contents(report);
+    contents.extend(cells.map(|rows| (cell_id(&rows[0]), render::keys_heading(&rows[0].key))));
     contents.extend(across::contents(report));
     contents.push(("save".into(), "Data".into()));
     contents

@@ -1,6 +1,6 @@
 //! Writes a report: tables, JSON or CSV.
 
-mod compared;
+pub(super) mod compared;
 mod csv;
 mod latency;
 
