@@ -9,7 +9,6 @@ use common::{assert_sound, bench, bench_json, command, field, number, refused, r
 fn each_verb_has_percentiles() {
     let args = ["--index", "skiplist,art", "--keys", "2k", "--threads", "2", "--latency"];
     let result = bench_json(&[&args[..], &["--mix", "40/20/20/20,0/0/0/0/100"]].concat());
-    assert!(number(field(&result, "config"), "clock_ns") > 0.0);
     for row in rows(&result) {
         assert_sound(row, 2);
         let latencies = field(row, "latency").as_array().unwrap();
@@ -36,44 +35,66 @@ fn each_verb_has_percentiles() {
 #[test]
 fn without_the_flag_nothing_is_timed() {
     let result = bench_json(&["--index", "skiplist", "--keys", "1k"]);
-    assert!(field(&result, "config")["clock_ns"].is_null());
     assert!(rows(&result).iter().all(|row| row["latency"].as_array().unwrap().is_empty()));
     let table = bench(&["--index", "skiplist", "--keys", "1k"]);
     assert!(!stdout(&table).contains("latency"));
 }
 
-/// Batches and scans entry by entry are calls, too. One of sixteen scans by range is a check.
+/// Each latency has its keys, its calls, and the cost of the clock in its configuration.
 #[test]
-fn a_sample_is_a_call() {
-    let args = ["--index", "art", "--keys", "2k", "--threads", "1", "--rounds", "1", "--latency"];
-    let args = [&args[..], &["--seconds", "0.1"]].concat();
-    let more = ["--mix", "50/0/0/50", "--scan-by", "range,next,whole", "--batch", "1,16"];
-    let length = ["--scan-length", "5", "--loads", "1"];
-    let result = bench_json(&[&args[..], &more, &length].concat());
-    assert_eq!(rows(&result).len(), 6);
+fn a_sample_has_keys_calls_and_a_clock() {
+    let args = ["--index", "art,map,ordmap", "--keys", "2k", "--threads", "1", "--latency"];
+    let more = ["--mix", "40/20/10/30", "--scan-by", "range,next,whole", "--batch", "1,16"];
+    let more = [&more[..], &["--scan-length", "5", "--loads", "1"]].concat();
+    let result = bench_json(&[&args[..], &more].concat());
+    assert!(field(&result, "config").get("clock_ns").is_none(), "the cost differs by call");
+    assert_eq!(rows(&result).len(), 3 * 6);
     for row in rows(&result) {
-        let samples = |verb: &str| {
-            let latencies = field(row, "latency").as_array().unwrap();
-            number(latencies.iter().find(|latency| latency["verb"] == verb).unwrap(), "samples")
+        let index = row["index"].as_str().unwrap();
+        let batch = row["batch"].as_u64().unwrap();
+        let scanned = match row["scan_by"].as_str() {
+            Some("range") => Some(5),
+            Some("next") => Some(1),
+            _ => None,
         };
-        let scans = samples("scan") / samples("lookup");
-        // A batch of 16 lookups is one call beside 16 scans.
-        let batch = number(row, "batch");
-        let expected = batch * if row["scan_by"] == "next" { 5.0 } else { 15.0 / 16.0 };
-        // Kinds are drawn, and a busy machine leaves time for few batches.
-        assert!((0.4..2.5).contains(&(scans / expected)), "{scans}, not {expected}: {row}");
+        for latency in field(row, "latency").as_array().unwrap() {
+            let verb = latency["verb"].as_str().unwrap();
+            let is_loop = match verb {
+                "lookup" => index == "ordmap",
+                "insert" => index != "art",
+                _ => false,
+            };
+            let keys = match verb {
+                "lookup" | "insert" => Some(batch),
+                "remove" => Some(1),
+                _ => scanned,
+            };
+            assert_eq!(latency["keys"].as_u64(), keys, "{index} {latency}");
+            let calls = if is_loop { batch } else { 1 };
+            assert_eq!(latency["calls"].as_u64(), Some(calls), "{index} {latency}");
+            assert!(number(latency, "clock_ns") > 0.0);
+        }
     }
+    // The loop over a batch of sixteen takes longer than that over one key, also around nothing.
+    let clock = |batch: u64| {
+        let row = rows(&result).iter().find(|row| row["batch"] == batch).unwrap();
+        number(&row["latency"][0], "clock_ns")
+    };
+    assert!(clock(16) > clock(1), "{} {}", clock(16), clock(1));
 }
 
 #[test]
-fn the_table_says_what_the_clock_costs() {
-    let args = ["--index", "skiplist", "--keys", "1k", "--mix", "90/5/5", "--latency"];
-    let text = stdout(&bench(&args));
+fn the_table_says_what_a_time_is_and_what_the_clock_costs() {
+    let args = ["--index", "art,ordmap", "--keys", "1k", "--mix", "90/5/5", "--latency"];
+    let text = stdout(&bench(&[&args[..], &["--batch", "16"]].concat()));
     for part in [
-        "latency of each call in ns (each contains the ",
-        " ns of the clock",
+        "latency in ns; of each time, the clock and its loop take ",
+        " (lookup), ",
         " p99.99 |",
         "| remove ",
+        "16 in 16 calls |",
+        "   16 |",
+        "makes one call after the other",
     ] {
         assert!(text.contains(part), "`{part}` is not in {text}");
     }

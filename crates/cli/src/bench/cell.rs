@@ -1,6 +1,5 @@
 //! One cell: contenders take turns, and are checked.
 
-use super::latency::Clock;
 use super::plan::Plan;
 use super::report::{Footprint, Report};
 use super::rows::Rows;
@@ -155,31 +154,31 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
     pub fn run(&self, report: &mut Report) -> Result<Flow, Error> {
         let configs = Config::all(self.plan);
         let (mut slots, mut own) = (Vec::new(), vec![Vec::new(); configs.len()]);
-        let mut clock = Clock::default();
+        let mut clock = vec![Times::default(); configs.len()];
         let flow = match self.fill(&configs, &mut slots, &mut own, &mut clock) {
             Ok(()) => Flow::Finished,
             Err(Stop::Interrupted) => Flow::Interrupted,
             Err(Stop::Error(error)) => return Err(error),
         };
         report.cells += 1;
-        report.clock.join(clock);
         let (plan, crew, choice, number) =
             (self.plan, self.crew, &self.traffic.choice, self.number);
-        Rows { plan, crew, choice, number, slots: &slots, configs: &configs, own: &own }
-            .add_to(report);
+        let (configs, own, clock) = (&configs[..], &own[..], &clock[..]);
+        Rows { plan, crew, choice, number, slots: &slots, configs, own, clock }.add_to(report);
         drop(slots);
         alloc::trim();
         Ok(flow)
     }
 
     /// Measures and checks the contenders. Unless this fails, the content of `slots` is reported.
-    /// `own` takes the outcomes of an index that does nothing, and `clock` its times.
+    /// `own` takes the outcomes of an index that does nothing, and `clock` its
+    /// times, by configuration.
     fn fill(
         &self,
         configs: &[Config],
         slots: &mut Vec<Slot<K>>,
         own: &mut [Vec<Outcome>],
-        clock: &mut Clock,
+        clock: &mut [Times],
     ) -> Result<(), Stop> {
         let mut why = self.nothing();
         for (chosen, place) in self.plan.contenders() {
@@ -464,14 +463,14 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
         &self,
         configs: &[Config],
         round: usize,
-        clock: &mut Clock,
+        clock: &mut [Times],
     ) -> Result<(), Stop> {
         self.progress.doing("the clock".to_owned());
         let nothing = Subject::of(Nothing::<K>::default());
         for (at, config) in configs.iter().enumerate() {
             let spec = self.spec_of_nothing(config, (round * configs.len() + at) as u64);
             let run = nothing.run_timed(self.traffic, &spec, self.crew);
-            clock.add(&run.map_err(stop_of_nothing)?.1);
+            clock[at].add(run.map_err(stop_of_nothing)?.1);
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
-//! The latencies of the calls of one contender, and the cost of the clock that measured them.
+//! The latencies of the calls of one contender.
 
-use crate::drive::stats::Interval;
+use super::cell::Config;
+use crate::drive::scans::ScanBy;
 use crate::drive::timed::Times;
 use hdrhistogram::Histogram;
 use serde::Serialize;
@@ -11,7 +12,16 @@ use silvics_workload::Op;
 pub struct Latency {
     /// The verb: `lookup`, `insert`, `remove`, `scan` or `upsert`.
     pub verb: &'static str,
-    /// The number of calls that were timed, over all rounds and threads.
+    /// The keys of a sample: those of a batch, or the entries that a scan asks for. Null for scans
+    /// of everything.
+    pub keys: Option<usize>,
+    /// The calls of a sample: 1, or one for each key of a batch if the library has no call for
+    /// batches.
+    pub calls: usize,
+    /// The part of each sample that the clock and the loop took, as the median of an index that
+    /// does nothing in the same configuration. Null if that made no such call.
+    pub clock_ns: Option<u64>,
+    /// The number of samples, over all rounds and threads.
     pub samples: u64,
     pub mean_ns: f64,
     /// The percentiles, in ascending order. Those that fewer than one call lies above are left out.
@@ -22,7 +32,7 @@ pub struct Latency {
 /// A percentile of latencies.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Point {
-    /// The share of calls, in percent, that took at most `ns`.
+    /// The share of samples, in percent, that took at most `ns`.
     pub percentile: f64,
     pub ns: u64,
 }
@@ -31,7 +41,7 @@ pub struct Point {
 pub const SHOWN: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 
 impl Latency {
-    fn of(op: Op, times: &Histogram<u64>) -> Self {
+    fn of(op: Op, times: &Histogram<u64>, unit: Unit, clock_ns: Option<u64>) -> Self {
         let samples = times.len();
         let above = |percentile: f64| samples as f64 * (100.0 - percentile) / 100.0;
         // The rounding of a percentile must not remove it where exactly one call lies above.
@@ -41,6 +51,9 @@ impl Latency {
         let of = |percentile| Point { percentile, ns: times.value_at_quantile(share(percentile)) };
         Self {
             verb: name(op),
+            keys: unit.keys,
+            calls: unit.calls,
+            clock_ns,
             samples,
             mean_ns: times.mean(),
             points: points.map(of).collect(),
@@ -55,9 +68,32 @@ impl Latency {
     }
 }
 
-/// The latencies of each verb that made calls.
-pub fn of(times: &Times) -> Vec<Latency> {
-    times.by_verb().map(|(op, times)| Latency::of(op, times)).collect()
+/// The latencies of each verb that made calls. `clock` has those of an index that does nothing.
+pub(super) fn of(times: &Times, clock: &Times, config: &Config) -> Vec<Latency> {
+    let of = |(op, samples)| {
+        Latency::of(op, samples, Unit::of(op, config, times.takes_many(op)), clock.median(op))
+    };
+    times.by_verb().map(of).collect()
+}
+
+/// The content of a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Unit {
+    keys: Option<usize>,
+    calls: usize,
+}
+
+impl Unit {
+    fn of(op: Op, config: &Config, takes_many: bool) -> Self {
+        let keys = match (op, config.scan_by) {
+            (Op::Lookup | Op::Insert, _) => Some(config.batch),
+            (Op::Remove | Op::Upsert, _) | (Op::Scan, ScanBy::Next) => Some(1),
+            (Op::Scan, ScanBy::Range) => Some(config.scan_length),
+            (Op::Scan, ScanBy::Whole) => None,
+        };
+        let is_batch = matches!(op, Op::Lookup | Op::Insert);
+        Self { keys, calls: if is_batch && !takes_many { config.batch } else { 1 } }
+    }
 }
 
 fn name(op: Op) -> &'static str {
@@ -82,31 +118,6 @@ fn percentiles() -> Vec<f64> {
     rounded.collect()
 }
 
-/// The cost of the clock: the latencies of an index that does nothing.
-#[derive(Clone, Debug, Default)]
-pub struct Clock {
-    /// The median latency of each run, in nanoseconds.
-    medians: Vec<f64>,
-}
-
-impl Clock {
-    /// Adds a run. A verb that made no call adds nothing.
-    pub fn add(&mut self, times: &Times) {
-        let medians = times.by_verb().map(|(_, times)| times.value_at_quantile(0.5) as f64);
-        self.medians.extend(medians);
-    }
-
-    /// Adds what another cell measured.
-    pub fn join(&mut self, other: Self) {
-        self.medians.extend(other.medians);
-    }
-
-    /// The median over the runs and verbs. `None` if there were no runs.
-    pub fn ns(&self) -> Option<f64> {
-        Some(Interval::of(&self.medians)?.median)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,7 +125,7 @@ mod tests {
     fn latency(times: impl IntoIterator<Item = u64>) -> Latency {
         let mut histogram = Histogram::new(3).unwrap();
         times.into_iter().for_each(|nanos| histogram.record(nanos).unwrap());
-        Latency::of(Op::Scan, &histogram)
+        Latency::of(Op::Scan, &histogram, Unit { keys: Some(7), calls: 1 }, Some(20))
     }
 
     #[test]
@@ -135,6 +146,24 @@ mod tests {
     fn few_calls_have_few_percentiles() {
         let last = |calls| latency(1..=calls).points.last().map(|point| point.percentile);
         assert_eq!([1, 10, 100].map(last), [Some(0.0), Some(90.0), Some(99.0)]);
+    }
+
+    #[test]
+    fn a_sample_has_the_keys_of_its_calls() {
+        let unit = |op, scan_by, takes_many| {
+            let mix = "20/20/20/20/20".parse().expect("a mix");
+            let config = Config { mix, batch: 64, threads: 1, scan_by, scan_length: 5 };
+            let Unit { keys, calls } = Unit::of(op, &config, takes_many);
+            (keys, calls)
+        };
+        assert_eq!(unit(Op::Lookup, ScanBy::Range, true), (Some(64), 1));
+        assert_eq!(unit(Op::Insert, ScanBy::Range, false), (Some(64), 64));
+        for op in [Op::Remove, Op::Upsert] {
+            assert_eq!(unit(op, ScanBy::Range, false), (Some(1), 1));
+        }
+        let scans = [ScanBy::Range, ScanBy::Next, ScanBy::Whole];
+        let scans = scans.map(|by| unit(Op::Scan, by, false));
+        assert_eq!(scans, [(Some(5), 1), (Some(1), 1), (None, 1)]);
     }
 
     #[test]

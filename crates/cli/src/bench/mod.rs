@@ -96,7 +96,6 @@ fn run(args: &BenchArgs) -> Result<(Plan, Report), Error> {
     if interrupt::pending() {
         report.interrupt();
     }
-    report.config.clock_ns = report.clock.ns();
     report.builds = builds::ratios(&report.results);
     if let Some(counters) = &crew.counters {
         report.config.counted = counters.tell();

@@ -1,7 +1,7 @@
 //! The result of a benchmark, as data. `render` writes it.
 
 use super::comparison::Comparison;
-use super::latency::{Clock, Latency};
+use super::latency::Latency;
 use super::plan::Plan;
 use super::trace::Trace;
 use crate::catalogue::select::Chosen;
@@ -29,9 +29,6 @@ pub struct Report {
     pub comparison: Option<Comparison>,
     /// Whether the user interrupted the benchmark. The results hold what was finished.
     pub interrupted: bool,
-    /// The cost of the clock, as cells have measured it.
-    #[serde(skip)]
-    pub clock: Clock,
     /// The number of cells begun so far.
     #[serde(skip)]
     pub cells: usize,
@@ -79,9 +76,6 @@ pub struct Config {
     pub interval_coverage: f64,
     /// The probability that an interval of loads covers the median.
     pub load_interval_coverage: f64,
-    /// The nanoseconds of each latency that are the clock's and the loop's; null if no latencies
-    /// were measured.
-    pub clock_ns: Option<f64>,
 }
 
 /// The subject of a row.
@@ -236,7 +230,6 @@ impl Report {
             seed: plan.seed,
             interval_coverage: stats::coverage(plan.rounds),
             load_interval_coverage: stats::coverage(plan.loads),
-            clock_ns: None,
         };
         Self {
             machine,
@@ -246,7 +239,6 @@ impl Report {
             builds: Vec::new(),
             comparison: None,
             interrupted: false,
-            clock: Clock::default(),
             cells: 0,
             trace: plan.trace.clone().map(Trace::new),
             page: plan.page.clone(),

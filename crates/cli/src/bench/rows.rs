@@ -7,6 +7,7 @@ use super::report::{LoadRow, Report, Row, RowKey};
 use crate::drive::keys::BenchKey;
 use crate::drive::stats::Interval;
 use crate::drive::subject::{Crew, Outcome, counted};
+use crate::drive::timed::Times;
 use crate::flags::place::SYSTEM_PAGES;
 use crate::host::alloc;
 use crate::host::counters::PerOp;
@@ -22,6 +23,8 @@ pub(super) struct Rows<'a, K: BenchKey + ?Sized> {
     pub(super) configs: &'a [Config],
     /// The outcomes of an index that does nothing, by configuration and round.
     pub(super) own: &'a [Vec<Outcome>],
+    /// The times of an index that does nothing, by configuration.
+    pub(super) clock: &'a [Times],
 }
 
 impl<K: BenchKey + ?Sized> Rows<'_, K> {
@@ -111,7 +114,7 @@ impl<K: BenchKey + ?Sized> Rows<'_, K> {
             cpu_mops: interval(outcomes, |_, outcome| outcome.cpu_mops()),
             cpu_ratio: against(Outcome::cpu_mops),
             counters: PerOp::of(counted(outcomes)),
-            latency: latency::of(&slot.latencies[at]),
+            latency: latency::of(&slot.latencies[at], &self.clock[at], config),
             checked: slot.checked,
         })
     }

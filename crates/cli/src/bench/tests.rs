@@ -18,7 +18,7 @@ use crate::progress::Progress;
 use clap::Parser;
 use silvics::{AllocError, IndexKey, Options, Pages, SkipList};
 use silvics_sync::Mutex;
-use silvics_workload::{Choice, Dist, Mix, Share};
+use silvics_workload::{Choice, Dist, Mix, Op, Share};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -315,6 +315,43 @@ fn scans_read_what_was_asked_for() {
         let (least, most) = (entries * tally.ops * 99 / 100, entries * tally.ops);
         assert!((least..=most).contains(&tally.scanned), "{scan_by}: {tally:?}");
     }
+}
+
+/// A lookup, a batch, a scan by range and an entry of a scan by `next` have one time each. One scan
+/// of sixteen is a check, which has none.
+#[test]
+fn each_call_has_one_time() {
+    let (traffic, crew) = (traffic::<u64>(Dist::Uniform, 20_000), Crew::new());
+    let mut subject = Model::with(Fault::None);
+    subject.load(&traffic, Reuse::Yes, &crew).unwrap();
+    let timed = |mix: &str, batch, scan_by| {
+        let spec = RunSpec {
+            mix: mix.parse().unwrap(),
+            batch,
+            scan_by,
+            scan_length: 5,
+            threads: 1,
+            time: Duration::from_millis(20),
+            number: 0,
+            window: traffic.choice.start(),
+            growth: None,
+        };
+        let (outcome, times) = subject.run_timed(&traffic, &spec, &crew).unwrap();
+        let count = |op| times.by_verb().find(|(of, _)| *of == op).map_or(0, |(_, of)| of.len());
+        assert!(!times.takes_many(Op::Lookup), "the model has no call for batches");
+        (outcome.tally, count(Op::Lookup), count(Op::Scan))
+    };
+    for batch in [1, 16] {
+        let (tally, lookups, scans) = timed("100/0/0", batch, ScanBy::Range);
+        assert_eq!((lookups, scans), (tally.lookups / batch as u64, 0));
+    }
+    for by in [ScanBy::Range, ScanBy::Whole] {
+        let (tally, lookups, scans) = timed("0/0/0/100", 1, by);
+        assert_eq!((lookups, scans), (0, tally.ops - tally.ops / 16), "{by}");
+    }
+    let (tally, _, calls) = timed("0/0/0/100", 1, ScanBy::Next);
+    // A scan that begins near the end has a call that finds nothing.
+    assert!((tally.scanned..=tally.scanned + tally.ops / 100 + 1).contains(&calls), "{tally:?}");
 }
 
 #[test]

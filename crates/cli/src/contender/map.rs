@@ -64,6 +64,7 @@ where
 {
     type Key = K::Bench;
     type Lent = K::Bench;
+    const GETS_MANY: bool = true;
 
     #[inline]
     fn get(&mut self, key: <K::Bench as IndexKey>::Ref<'_>) -> Option<u64> {

@@ -99,6 +99,10 @@ pub trait Session {
     type Key: BenchKey + ?Sized;
     /// The form in which scans return keys.
     type Lent: Lent<Self::Key> + ?Sized;
+    /// Whether [`Session::get_many`] is one call of the library.
+    const GETS_MANY: bool = false;
+    /// Whether [`Session::insert_many`] is one call of the library.
+    const INSERTS_MANY: bool = false;
 
     /// The value of `key`.
     fn get(&mut self, key: <Self::Key as IndexKey>::Ref<'_>) -> Option<u64>;

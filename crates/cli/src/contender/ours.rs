@@ -256,6 +256,8 @@ type DrawnRef<'a, I> = <Drawn<I> as IndexKey>::Ref<'a>;
 impl<I: Batches + Lookup<Key: Form>, S: ScanBy<I>> Session for OursSession<'_, I, S> {
     type Key = Drawn<I>;
     type Lent = I::Key;
+    const GETS_MANY: bool = true;
+    const INSERTS_MANY: bool = true;
 
     #[inline]
     fn get(&mut self, key: DrawnRef<'_, I>) -> Option<u64> {

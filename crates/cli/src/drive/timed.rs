@@ -16,7 +16,12 @@
 //! # What a time contains
 //! From the first reading to the second: the call through the table, the call itself, and the cost
 //! of one reading. [`Nothing`](super::nothing::Nothing) under the same loop shows the parts that
-//! are not the index's. Guards are renewed between two calls, and this is not timed.
+//! are not the index's. They differ by verb and configuration, such as the threads. Guards are
+//! renewed between two calls, and this is not timed.
+//!
+//! A batch is one time. A library without such a call makes one after the other in it. A scan by
+//! [`ScanBy::Next`] has a time for each entry, which contains the copy of its key for the next
+//! call.
 
 use super::run::{Failure, RunSpec, Tally};
 use super::scans::ScanBy;
@@ -33,23 +38,29 @@ const LONGEST: u64 = 60_000_000_000;
 
 /// The times of calls in nanoseconds, by verb.
 #[derive(Clone, Debug, Default)]
-pub struct Times([Option<Histogram<u64>>; Op::ALL.len()]);
+pub struct Times {
+    verbs: [Option<Histogram<u64>>; Op::ALL.len()],
+    /// Whether one call of the library takes many keys, by verb.
+    takes_many: [bool; Op::ALL.len()],
+}
 
 impl Times {
     /// No times yet, with room for those of the verbs of a mix.
-    fn of_mix(mix: Mix) -> Self {
-        Self(Op::ALL.map(|op| {
+    fn of_mix(mix: Mix, takes_many: impl Fn(Op) -> bool) -> Self {
+        let verbs = Op::ALL.map(|op| {
             let bounds = (1, LONGEST, 3);
             (mix.share(op) > 0).then(|| {
                 Histogram::new_with_bounds(bounds.0, bounds.1, bounds.2)
                     .expect("these bounds are valid")
             })
-        }))
+        });
+        Self { verbs, takes_many: Op::ALL.map(takes_many) }
     }
 
-    /// Adds the times of another run.
+    /// Adds the times of another run of the same contender.
     pub fn add(&mut self, other: Self) {
-        for (mine, other) in self.0.iter_mut().zip(other.0) {
+        self.takes_many = other.takes_many;
+        for (mine, other) in self.verbs.iter_mut().zip(other.verbs) {
             match (mine, other) {
                 (Some(mine), Some(other)) => mine.add(other).expect("the bounds are the same"),
                 (mine @ None, other) => *mine = other,
@@ -60,14 +71,26 @@ impl Times {
 
     /// The verbs with their times, without verbs that made no call.
     pub fn by_verb(&self) -> impl Iterator<Item = (Op, &Histogram<u64>)> {
-        let verbs = Op::ALL.into_iter().zip(&self.0);
+        let verbs = Op::ALL.into_iter().zip(&self.verbs);
         verbs
             .filter_map(|(op, times)| Some((op, times.as_ref().filter(|times| !times.is_empty())?)))
     }
 
+    /// The median of a verb's times. `None` if it made no call.
+    pub fn median(&self, op: Op) -> Option<u64> {
+        let times = self.verbs[op as usize].as_ref().filter(|times| !times.is_empty())?;
+        Some(times.value_at_quantile(0.5))
+    }
+
+    /// Whether one call of the library takes many keys of a verb. If not, a time of many keys is
+    /// that of one call after the other.
+    pub fn takes_many(&self, op: Op) -> bool {
+        self.takes_many[op as usize]
+    }
+
     #[inline]
     fn record(&mut self, op: Op, nanos: u64) {
-        if let Some(times) = &mut self.0[op as usize] {
+        if let Some(times) = &mut self.verbs[op as usize] {
             times.saturating_record(nanos);
         }
     }
@@ -81,7 +104,7 @@ pub(super) fn run<'a, K: BenchKey + ?Sized>(
     spec: &RunSpec,
     end: End<'_>,
 ) -> Result<(Tally, Times), Failure> {
-    let times = Times::of_mix(spec.mix);
+    let times = Times::of_mix(spec.mix, |op| calls.takes_many(op));
     let mut session = Timed { calls, times, by_next: spec.scan_by == ScanBy::Next };
     let tally = worker::run(&mut session, space, stream, spec, end)?;
     Ok((tally, session.times))

@@ -96,6 +96,8 @@ impl<K: BenchKey + ?Sized, C: Contender<Key = K>> Loops<K> for Driven<C> {
 
 /// A [`Session`] behind a table of calls.
 pub(super) trait Calls<K: BenchKey + ?Sized> {
+    /// Whether one call of the library takes many keys of a verb.
+    fn takes_many(&self, op: Op) -> bool;
     /// See [`Session::get`].
     fn get(&mut self, key: K::Ref<'_>) -> Option<u64>;
     /// See [`Session::get_many`].
@@ -123,6 +125,14 @@ pub(super) trait Calls<K: BenchKey + ?Sized> {
 type Visit<'a, K> = &'a mut dyn FnMut(<K as IndexKey>::Ref<'_>, u64);
 
 impl<K: BenchKey + ?Sized, S: Session<Key = K>> Calls<K> for S {
+    fn takes_many(&self, op: Op) -> bool {
+        match op {
+            Op::Lookup => S::GETS_MANY,
+            Op::Insert => S::INSERTS_MANY,
+            Op::Remove | Op::Scan | Op::Upsert => false,
+        }
+    }
+
     fn get(&mut self, key: K::Ref<'_>) -> Option<u64> {
         Session::get(self, key)
     }

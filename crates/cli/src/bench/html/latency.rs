@@ -7,9 +7,9 @@ use crate::bench::render;
 use crate::bench::report::Row;
 use crate::flags::units::plural;
 use crate::output;
-use crate::page::Page;
 use crate::page::chart::{Lines, Point};
 use crate::page::scale::{Scale, nanoseconds};
+use crate::page::{Page, capital};
 
 /// The percentiles at the axis and in tables.
 const SHOWN: [f64; 6] = [0.0, 50.0, 90.0, 99.0, 99.9, 99.99];
@@ -50,14 +50,23 @@ fn chart(names: &Names, rows: &[&Row], verb: &str, threads: usize) -> String {
     let ticks = SHOWN.iter().filter(|percentile| tail(**percentile) <= last + 1e-6);
     Lines {
         title: format!("Latency of {verb}, {threads} thread{}", plural(threads)),
-        unit: "time of a call".into(),
-        across: "percentile of calls".into(),
+        unit: unit(verb, all().next()),
+        across: "percentile of samples".into(),
         ticks: ticks.map(|of| (tail(*of) / last, format!("{of}"))).collect(),
         scale: Scale::log(points().map(|point| point.ns as f64)),
         write: nanoseconds,
         series,
     }
     .html()
+}
+
+/// The content of a time. All contenders have as many keys in one.
+fn unit(verb: &str, latency: Option<&Latency>) -> String {
+    let content = if verb == "scan" { "entries" } else { "keys" };
+    match latency.and_then(|latency| latency.keys) {
+        Some(keys) if keys > 1 => format!("time of {keys} {content}"),
+        _ => "time of a call".into(),
+    }
 }
 
 fn curve(points: &[Percentile], last: f64) -> Vec<Point> {
@@ -75,7 +84,7 @@ fn curve(points: &[Percentile], last: f64) -> Vec<Point> {
 
 fn table(page: &mut Page, names: &Names, rows: &[&Row], threads: usize) {
     let shown: Vec<String> = SHOWN[1..].iter().map(|of| format!("p{of}")).collect();
-    let header = ["contender", "verb", "calls", "mean"].into_iter();
+    let header = ["contender", "verb", "keys", "samples", "mean"].into_iter();
     let header: Vec<&str> = header.chain(shown.iter().map(String::as_str)).chain(["max"]).collect();
     let mut table = output::table(&header);
     for row in rows {
@@ -83,6 +92,7 @@ fn table(page: &mut Page, names: &Names, rows: &[&Row], threads: usize) {
             let mut cells = vec![
                 names.name(&row.key),
                 latency.verb.into(),
+                render::latency::keys(latency),
                 latency.samples.to_string(),
                 format!("{:.0}", latency.mean_ns),
             ];
@@ -95,8 +105,12 @@ fn table(page: &mut Page, names: &Names, rows: &[&Row], threads: usize) {
             table.add_row(cells);
         }
     }
-    let title = format!("Latency in nanoseconds, {threads} thread{}", plural(threads));
+    let clock = render::latency::clock(rows);
+    let title = format!("Latency in nanoseconds, {threads} thread{}{clock}", plural(threads));
     page.titled_table(&title, &table);
+    if let Some(loops) = render::latency::loops(rows) {
+        page.paragraph(&format!("{}.", capital(loops)));
+    }
 }
 
 #[cfg(test)]
@@ -130,16 +144,18 @@ mod tests {
             let points = [0.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
             let ns = |nine: f64| (90.0 * 2.6_f64.powf(nine) * (1.0 + at as f64 / 2.0)) as u64;
             let points = points.map(|of| Percentile { percentile: of, ns: ns(tail(of)) });
-            let of = |verb, more: usize| Latency {
+            let of = |verb, more: usize, keys| Latency {
                 verb,
+                keys: Some(keys),
+                calls: if at == 0 { 1 } else { keys },
+                clock_ns: Some(20 + more as u64),
                 samples: 1000,
                 mean_ns: 120.0,
                 points: points[..points.len() - more].to_vec(),
                 max_ns: 123_456,
             };
-            row.latency = vec![of("lookup", 0), of("insert", 2)];
+            row.latency = vec![of("lookup", 0, 1), of("insert", 2, 64)];
         }
-        report.config.clock_ns = Some(21.5);
         report
     }
 
@@ -164,11 +180,19 @@ mod tests {
         assert!(cells.contains(&"4112") && cells.contains(&"6169"), "{cells:?}");
         let row = |name: &str, verb: &str| {
             let starts = |row: &&[&str]| row[..2] == [name, verb];
-            cells.windows(9).find(starts).unwrap_or_else(|| panic!("{name} {verb}: {cells:?}"))
+            cells.windows(10).find(starts).unwrap_or_else(|| panic!("{name} {verb}: {cells:?}"))
         };
         for name in ["skiplist", "art"] {
-            assert!(!row(name, "lookup").contains(&"–") && row(name, "insert")[8] == "–");
+            assert!(!row(name, "lookup").contains(&"–") && row(name, "insert")[9] == "–");
         }
-        assert!(html.contains("a reading takes 21.5 ns"));
+        assert!(html.contains("an index that does nothing, 20 to 22 ns by configuration and verb"));
+        assert!(html.contains("A figure: that of the only round, so there is no interval."));
+        let captions = texts("caption");
+        let clock = "1 thread; of each time, the clock and its loop take 20 (lookup), 22 (insert)";
+        assert!(captions.iter().any(|caption| caption.ends_with(clock)), "{captions:?}");
+        // Batches are named by their keys, and loops over keys by their calls.
+        assert!(html.contains("time of 64 keys") && html.contains("time of a call"));
+        assert!(cells.contains(&"64") && cells.contains(&"64 in 64 calls"), "{cells:?}");
+        assert!(html.contains("<p>A time is that of a whole batch"));
     }
 }

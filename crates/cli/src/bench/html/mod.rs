@@ -98,8 +98,15 @@ fn facts(report: &Report) -> Vec<(&'static str, String)> {
     if let Some(file) = &config.key_file {
         facts.push(("Keys", format!("{} of `{}`, half of them loaded", file.keys, file.path)));
     }
-    if let Some(clock) = config.clock_ns {
-        facts.push(("Clock", format!("a reading takes {clock:.1} ns, which latencies contain")));
+    let times = || report.results.iter().flat_map(|row| &row.latency);
+    let clocks = || times().filter_map(|latency| latency.clock_ns);
+    if let (Some(least), Some(most)) = (clocks().min(), clocks().max()) {
+        let ns = if least == most { least.to_string() } else { format!("{least} to {most}") };
+        let text = format!(
+            "each contains what the clock and its loop take around an index that does nothing, {ns} \
+             ns by configuration and verb; the tables of latencies have it"
+        );
+        facts.push(("Latencies", text));
     }
     facts
 }

@@ -8,19 +8,19 @@ use comfy_table::CellAlignment;
 use std::fmt::Write as _;
 
 /// The columns that a narrow terminal does not show, the first ones first.
-const DROPPED: &[&str] = &["pages", "calls", "mean", "p90", "p99.9", "placement"];
+const DROPPED: &[&str] = &["pages", "samples", "mean", "p90", "p99.9", "placement"];
 
 /// The table of the latencies of some rows, under a heading. Empty if none were measured.
-pub(super) fn table(rows: &[&Row], clock_ns: Option<f64>) -> String {
+pub(super) fn table(rows: &[&Row]) -> String {
     if rows.iter().all(|row| row.latency.is_empty()) {
         return String::new();
     }
-    let mut text = "\nlatency of each call in ns".to_owned();
-    if let Some(clock) = clock_ns {
-        _ = write!(text, " (each contains the {clock:.0} ns of the clock and its loop)");
+    let mut text = format!("\nlatency in ns{}", clock(rows));
+    if let Some(loops) = loops(rows) {
+        _ = write!(text, "\n{loops}");
     }
     let names = SHOWN.map(|percentile| format!("p{percentile}"));
-    let mut header = vec!["index", "placement", "pages", "verb", "calls", "mean"];
+    let mut header = vec!["index", "placement", "pages", "verb", "keys", "samples", "mean"];
     header.extend(names.iter().map(String::as_str));
     header.push("max");
     let mut table = output::table(&header).drops(DROPPED);
@@ -36,6 +36,40 @@ pub(super) fn table(rows: &[&Row], clock_ns: Option<f64>) -> String {
     text
 }
 
+/// The cost of the clock in some rows of one configuration, by verb: the end of a sentence.
+pub(in crate::bench) fn clock(rows: &[&Row]) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for latency in rows.iter().flat_map(|row| &row.latency) {
+        let Some(clock) = latency.clock_ns else { continue };
+        let part = format!("{clock} ({})", latency.verb);
+        if !parts.contains(&part) {
+            parts.push(part);
+        }
+    }
+    if parts.is_empty() {
+        return String::new();
+    }
+    format!("; of each time, the clock and its loop take {}", parts.join(", "))
+}
+
+/// The keys of a sample, and its calls if these are several.
+pub(in crate::bench) fn keys(latency: &Latency) -> String {
+    match (latency.keys, latency.calls) {
+        (None, _) => "all".into(),
+        (Some(keys), 1) => keys.to_string(),
+        (Some(keys), calls) => format!("{keys} in {calls} calls"),
+    }
+}
+
+/// A sentence about samples of several calls, if there are any.
+pub(in crate::bench) fn loops(rows: &[&Row]) -> Option<&'static str> {
+    let has_loops = rows.iter().flat_map(|row| &row.latency).any(|latency| latency.calls > 1);
+    has_loops.then_some(
+        "a time is that of a whole batch: a library without a call for batches makes one call after \
+         the other",
+    )
+}
+
 fn cells(row: &Row, latency: &Latency) -> Vec<String> {
     let footprint = &row.footprint;
     let mut cells = vec![
@@ -43,6 +77,7 @@ fn cells(row: &Row, latency: &Latency) -> Vec<String> {
         row.key.placement.into(),
         footprint.pages_given.clone().unwrap_or_else(|| row.key.pages.clone()),
         latency.verb.into(),
+        keys(latency),
         latency.samples.to_string(),
         format!("{:.0}", latency.mean_ns),
     ];

@@ -2,7 +2,7 @@
 
 pub(super) mod compared;
 mod csv;
-mod latency;
+pub(super) mod latency;
 
 use super::report::{LoadRow, Report, Row, RowKey};
 use crate::drive::stats::{self, Interval};
@@ -47,7 +47,7 @@ impl Report {
             let rows: Vec<&Row> = rows.iter().collect();
             _ = write!(text, "\n{heading}\n{}\n", table(&rows, self.is_busy()));
             text.push_str(&self.builds_of(first));
-            text.push_str(&latency::table(&rows, self.config.clock_ns));
+            text.push_str(&latency::table(&rows));
             rest = others;
         }
         if let Some(comparison) = &self.comparison {
