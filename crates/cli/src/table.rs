@@ -1,13 +1,15 @@
 //! Tables in Markdown, which fit the terminal.
 //!
 //! A table that is wider than the terminal loses columns in the order that it names
-//! ([`Table::drops`]). If it is still too wide, the text of its cells folds. A line below it names
+//! ([`Table::drops`]). A column without which two rows would look like one stays
+//! ([`Table::names`]). If it is still too wide, the text of its cells folds. A line below it names
 //! the lost columns. If the width is not limited, a table is whole Markdown, which can be pasted
 //! into a page.
 
 use crate::terminal;
 use anstyle::Style;
 use comfy_table::{ColumnConstraint, ContentArrangement, presets};
+use std::collections::HashSet;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
@@ -17,6 +19,8 @@ pub struct Table {
     cells: comfy_table::Table,
     /// The names of the columns that may be lost, the first ones first.
     drops: &'static [&'static str],
+    /// The names of the columns that say what a row is about.
+    names: &'static [&'static str],
     /// Rows with their styles.
     styles: Vec<(usize, Style)>,
 }
@@ -29,7 +33,7 @@ impl Table {
             .load_style(presets::ASCII_MARKDOWN)
             .set_content_arrangement(ContentArrangement::Disabled)
             .set_header(header);
-        Self { cells, drops: &[], styles: Vec::new() }
+        Self { cells, drops: &[], names: &[], styles: Vec::new() }
     }
 
     /// Names the columns that a narrow terminal does not show, the first ones first. Columns with
@@ -37,6 +41,13 @@ impl Table {
     #[must_use]
     pub fn drops(self, drops: &'static [&'static str]) -> Self {
         Self { drops, ..self }
+    }
+
+    /// Names the columns that say what a row is about. If several columns have a name, it means the
+    /// first. One of them is lost only if the others tell as many rows apart without it.
+    #[must_use]
+    pub fn names(self, names: &'static [&'static str]) -> Self {
+        Self { names, ..self }
     }
 
     /// Shows a row in a style, counted from 0, where the terminal has colours.
@@ -47,16 +58,19 @@ impl Table {
     /// The table within a width, and the names of the columns that are lost.
     fn fit(&self, width: usize) -> (comfy_table::Table, Vec<&'static str>) {
         let (mut cells, mut lost) = (self.cells.clone(), Vec::new());
+        let mut names: Vec<usize> =
+            self.names.iter().filter_map(|name| self.places(name).first().copied()).collect();
         for &name in self.drops {
             if width_of(&cells) <= width {
                 break;
             }
-            let header = cells.header().into_iter().flat_map(comfy_table::Row::cell_iter);
-            let places: Vec<usize> = header
-                .enumerate()
-                .filter(|(_, cell)| cell.content() == name)
-                .map(|(at, _)| at)
-                .collect();
+            let places = self.places(name);
+            let mut others = names.clone();
+            others.retain(|at| !places.contains(at));
+            if self.told_apart(&others) < self.told_apart(&names) {
+                continue;
+            }
+            names = others;
             for &at in &places {
                 if let Some(column) = cells.column_mut(at) {
                     column.set_constraint(ColumnConstraint::Hidden);
@@ -71,6 +85,21 @@ impl Table {
             cells.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
         }
         (cells, lost)
+    }
+
+    /// The places of the columns with a name.
+    fn places(&self, name: &str) -> Vec<usize> {
+        let header = self.cells.header().into_iter().flat_map(comfy_table::Row::cell_iter);
+        header.enumerate().filter(|(_, cell)| cell.content() == name).map(|(at, _)| at).collect()
+    }
+
+    /// The number of rows that differ in some columns.
+    fn told_apart(&self, columns: &[usize]) -> usize {
+        let rows = self.cells.row_iter().map(|row| {
+            let cells: Vec<String> = row.cell_iter().map(comfy_table::Cell::content).collect();
+            columns.iter().map(|&at| cells.get(at).cloned()).collect::<Vec<_>>()
+        });
+        rows.collect::<HashSet<_>>().len()
     }
 
     fn write(&self, f: &mut fmt::Formatter<'_>, cells: &comfy_table::Table) -> fmt::Result {
@@ -148,6 +177,32 @@ mod tests {
             assert!(width_of(&cells) <= width, "{width}\n{cells}");
             assert!(cells.lines().count() >= lines, "{width}\n{cells}");
         }
+    }
+
+    /// Without its placement and its pages, one row would look like another.
+    #[test]
+    fn rows_stay_apart() {
+        let with = |names, rows: [[&str; 4]; 3]| {
+            let mut table = Table::new(&["index", "placement", "pages", "Mops/s"]);
+            table = table.drops(&["pages", "placement", "index", "Mops/s"]).names(names);
+            table.add_rows(rows);
+            table.fit(20).1
+        };
+        let names = &["index", "placement", "pages"];
+        let crossed = [
+            ["skiplist", "pooled", "4k", "1.00"],
+            ["skiplist", "pooled", "thp", "2.00"],
+            ["skiplist", "shared", "4k", "3.00"],
+        ];
+        assert_eq!(with(names, crossed), ["index", "Mops/s"]);
+        assert_eq!(with(&[], crossed), ["pages", "placement", "index"], "figures are no names");
+        // The pages follow from the placement.
+        let paired = [
+            ["skiplist", "pooled", "thp", "1.00"],
+            ["skiplist", "shared", "4k", "2.00"],
+            ["another list", "shared", "4k", "3.00"],
+        ];
+        assert_eq!(with(names, paired), ["pages", "Mops/s"]);
     }
 
     #[test]

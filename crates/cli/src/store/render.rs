@@ -125,6 +125,9 @@ const DROPPED: &[&str] = &[
     "p99 us",
 ];
 
+/// The columns that say what a row is about.
+const NAMES: &[&str] = &["index", "policy", "rows", "placement", "index on", "rows on", "threads"];
+
 fn table(rows: &[Row], unit: &'static str) -> Table {
     let header = [
         "index",
@@ -143,7 +146,7 @@ fn table(rows: &[Row], unit: &'static str) -> Table {
         "table MB",
         "index MB",
     ];
-    let mut table = output::table(&header).drops(DROPPED);
+    let mut table = output::table(&header).drops(DROPPED).names(NAMES);
     for row in rows {
         let aborts: u64 = row.aborts.iter().map(|abort| abort.attempts).sum();
         let attempts = aborts + row.transactions;
@@ -179,7 +182,7 @@ fn table(rows: &[Row], unit: &'static str) -> Table {
 
 fn best(best: &[Best], unit: &'static str) -> Table {
     let header = ["index", "policy", "rows", "placement", "threads", unit, "ratio", "interval"];
-    let mut table = output::table(&header).drops(DROPPED);
+    let mut table = output::table(&header).drops(DROPPED).names(NAMES);
     for row in best {
         table.add_row([
             row.index.clone(),
@@ -280,7 +283,7 @@ fn models(rows: &[Row]) -> Option<Table> {
         "memory reads",
         "index",
     ];
-    let mut table = output::table(&header).drops(DROPPED);
+    let mut table = output::table(&header).drops(DROPPED).names(NAMES);
     let mut rows = rows.iter().filter_map(|row| Some((row, row.model.as_ref()?))).peekable();
     rows.peek()?;
     for (row, model) in rows {

@@ -216,6 +216,7 @@ impl Report {
 
     fn table(&self) -> String {
         let mut table = output::table(HEADER).drops(&["ends", "Mops/s", "pages", "histories"]);
+        table = table.names(&["index", "placement", "pages", "key type"]);
         table.add_rows(self.rows.iter().map(Row::record));
         let mut text = format!(
             "{table}\n\n{} operations in {} histories, {} violation{}; {:.1} s, threads {:?}, mix {}, \

@@ -13,6 +13,10 @@ use std::fmt::Write as _;
 /// The columns that a narrow terminal does not show, the first ones first.
 const DROPPED: &[&str] = &["pages", "dist", "interval", "batch", "keys", "placement"];
 
+/// The columns that say what a row is about: those of [`COLUMNS`].
+const NAMES: &[&str] =
+    &["index", "placement", "pages", "keys", "dist", "threads", "mix", "scans", "batch"];
+
 /// A column of a row's key that is shown only if rows differ in it, or always.
 type Column = (&'static str, bool, fn(&RowId) -> String);
 
@@ -90,7 +94,7 @@ pub(in crate::bench) fn table(comparison: &Comparison) -> Option<Table> {
     let shown: Vec<&Column> = shown.collect();
     let names = shown.iter().map(|(name, ..)| *name);
     let header: Vec<&str> = names.chain(["ratio", "interval", "verdict"]).collect();
-    let mut table = output::table(&header).drops(DROPPED);
+    let mut table = output::table(&header).drops(DROPPED).names(NAMES);
     for (at, row) in rows.iter().enumerate() {
         let mut cells: Vec<String> = shown.iter().map(|(_, _, of)| of(&row.id)).collect();
         cells.extend(super::median_and_ends(Some(row.ratio.interval)));

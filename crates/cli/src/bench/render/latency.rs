@@ -9,6 +9,8 @@ use std::fmt::Write as _;
 
 /// The columns that a narrow terminal does not show, the first ones first.
 const DROPPED: &[&str] = &["pages", "samples", "mean", "p90", "p99.9", "placement"];
+/// The columns that say what a row is about.
+const NAMES: &[&str] = &["index", "placement", "pages", "verb", "keys"];
 
 /// The table of the latencies of some rows, under a heading. Empty if none were measured.
 pub(super) fn table(rows: &[&Row]) -> String {
@@ -23,7 +25,7 @@ pub(super) fn table(rows: &[&Row]) -> String {
     let mut header = vec!["index", "placement", "pages", "verb", "keys", "samples", "mean"];
     header.extend(names.iter().map(String::as_str));
     header.push("max");
-    let mut table = output::table(&header).drops(DROPPED);
+    let mut table = output::table(&header).drops(DROPPED).names(NAMES);
     for row in rows {
         for latency in &row.latency {
             table.add_row(cells(row, latency));

@@ -178,7 +178,7 @@ pub(super) fn remarks(report: &Report) -> Vec<String> {
 pub(super) fn load_table(rows: &[&LoadRow]) -> Table {
     let header =
         ["index", "placement", "pages", "Mops/s", "interval", "ratio", "interval", "B/key", "huge"];
-    let mut table = output::table(&header).drops(DROPPED);
+    let mut table = output::table(&header).drops(DROPPED).names(NAMES);
     for LoadRow { key, mops, ratio, footprint, .. } in rows {
         let pages = footprint.pages_given.clone().unwrap_or_else(|| key.pages.clone());
         let mut cells = vec![key.index.clone(), key.placement.into(), pages];
@@ -246,7 +246,7 @@ pub(super) fn table(rows: &[&Row], busy: bool) -> Table {
     if scaled {
         header.push("counted in");
     }
-    let mut table = output::table(&header).drops(DROPPED);
+    let mut table = output::table(&header).drops(DROPPED).names(NAMES);
     for row in rows {
         let mut cells = cells(row);
         if entries {
@@ -293,6 +293,9 @@ const DROPPED: &[&str] = &[
     "cycles/op",
     "placement",
 ];
+
+/// The columns that say what a row is about.
+const NAMES: &[&str] = &["index", "placement", "pages"];
 
 /// Aligns figures to the right.
 fn align(table: &mut Table) {
