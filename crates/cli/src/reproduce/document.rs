@@ -2,6 +2,7 @@
 //!
 //! `just experiments` makes the results anew and writes the tables.
 
+use super::report::outcome;
 use super::{Experiment, PARTS, all};
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -51,13 +52,10 @@ fn section(name: &str) -> &'static str {
 /// The verdict of a result, or the reason why there is none.
 fn verdict(result: &Value) -> String {
     let lines = result["evidence"].as_array().expect("evidence");
-    if let Some(reason) = result["failed"].as_str() {
-        return format!("none: the run failed ({reason})");
-    }
-    if !lines.iter().any(|line| line["decides"] == true) {
-        return "none without the clock".into();
-    }
-    text(&result["verdict"]).into()
+    let is_decided = lines.iter().any(|line| line["decides"] == true);
+    let levels = result["config"]["levels"].as_array().expect("levels");
+    let levels: Vec<&str> = levels.iter().map(text).collect();
+    outcome(result["failed"].as_str(), is_decided, text(&result["verdict"]), &levels)
 }
 
 /// The table of the experiments of a source.

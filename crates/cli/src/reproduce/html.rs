@@ -134,12 +134,12 @@ fn heading(source: &str) -> &'static str {
 }
 
 /// The class and the text of a chip.
-fn chip(state: &State<'_>) -> (&'static str, &'static str) {
+fn chip(state: &State<'_>) -> (&'static str, String) {
     match state {
-        State::Judged(Report { failed: Some(_), .. }) => ("failed", "failed"),
-        State::Judged(report) => (class(report.verdict), report.verdict.name()),
-        State::Part(_) => ("other", "part of others"),
-        State::NotRun(_) => ("other", "not run"),
+        State::Judged(Report { failed: Some(_), .. }) => ("failed", "failed".into()),
+        State::Judged(report) => (class(report.verdict), report.outcome()),
+        State::Part(_) => ("other", "part of others".into()),
+        State::NotRun(_) => ("other", "not run".into()),
     }
 }
 
@@ -156,15 +156,15 @@ fn class(verdict: Verdict) -> &'static str {
 fn summary(page: &mut Page, entries: &[Entry<'_>]) {
     page.heading(2, "summary", "Summary");
     page.raw("<ul class=\"chips\">\n");
-    let mut seen: Vec<(&str, &str)> = Vec::new();
-    let verdicts = VERDICTS.map(|verdict| (class(verdict), verdict.name()));
+    let mut seen: Vec<(&str, String)> = Vec::new();
+    let verdicts = VERDICTS.map(|verdict| (class(verdict), verdict.name().into()));
     for kind in verdicts.into_iter().chain(entries.iter().map(|entry| chip(&entry.state))) {
         let count = entries.iter().filter(|entry| chip(&entry.state) == kind).count();
         if seen.contains(&kind) || count == 0 {
             continue;
         }
-        seen.push(kind);
         page.raw(&format!("<li class=\"chip {}\">{count} {}</li>\n", kind.0, kind.1));
+        seen.push(kind);
     }
     page.raw("</ul>\n<table class=\"stack\">\n<thead><tr>");
     for name in ["no.", "experiment", "verdict", "why"] {
@@ -257,7 +257,7 @@ fn article(page: &mut Page, report: &Report, lab: &Lab) {
     for map in &report.maps {
         page.figure(&map.picture());
     }
-    page.labelled("Verdict", report.verdict.name());
+    page.labelled("Verdict", &report.outcome());
     if !report.except.is_empty() {
         page.paragraph("But these asides differ:");
         page.list(&report.except);
@@ -323,5 +323,29 @@ mod tests {
         let why = |stopped: Option<&Error>| page(&lab, &reports, stopped).expect("a page");
         assert!(why(Some(&error)).contains("The run ended before it: <code>a&lt;b"));
         assert!(why(None).contains("The command line does not name it"));
+    }
+
+    /// The page called such an experiment "cannot be shown here", and the document did not.
+    #[test]
+    fn an_experiment_without_its_level_has_no_verdict() {
+        let of = |levels: &str| {
+            let args = crate::flags::reproduce::ReproduceArgs { level: levels.into(), ..args() };
+            let mut lab = Lab::new(Plan::new(&args).expect("a plan"));
+            let first = all().next().expect("an experiment");
+            let report = Report::new(first, &mut lab, Vec::new());
+            (report.outcome(), page(&lab, &[report], None).expect("a page"))
+        };
+        for (levels, outcome) in [
+            ("facts,model", "none without the clock"),
+            ("clock", "none without facts and the model"),
+            ("facts,model,clock", "cannot be shown here"),
+        ] {
+            let (found, html) = of(levels);
+            assert_eq!(found, outcome);
+            assert!(html.contains(&format!("<b>Verdict:</b> {outcome}")), "{html}");
+            assert!(html.contains(&format!(">1 {outcome}</li>")), "{html}");
+        }
+        let failed = super::super::report::outcome(Some("no memory"), false, "confirmed", &[]);
+        assert_eq!(failed, "none: the run failed (no memory)");
     }
 }

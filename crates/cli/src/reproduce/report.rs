@@ -124,6 +124,32 @@ impl Report {
     }
 }
 
+impl Report {
+    /// See [`outcome`].
+    pub fn outcome(&self) -> String {
+        let is_decided = self.evidence.iter().any(|line| line.decides);
+        let levels: Vec<&str> = self.config.levels.iter().map(|level| level.name()).collect();
+        outcome(self.failed.as_deref(), is_decided, self.verdict.name(), &levels)
+    }
+}
+
+/// The verdict of a result, or the reason why there is none: on the page, in the table, and in
+/// docs/experiments.md. `is_decided` says whether a line of evidence decides. `levels` are those of
+/// the run.
+pub fn outcome(failed: Option<&str>, is_decided: bool, verdict: &str, levels: &[&str]) -> String {
+    const LEVELS: [(Level, &str); 3] =
+        [(Level::Fact, "facts"), (Level::Model, "the model"), (Level::Clock, "the clock")];
+    if let Some(reason) = failed {
+        return format!("none: the run failed ({reason})");
+    }
+    let missing = LEVELS.iter().filter(|(level, _)| !levels.contains(&level.name()));
+    let missing: Vec<&str> = missing.map(|(_, name)| *name).collect();
+    if is_decided || missing.is_empty() {
+        return verdict.into();
+    }
+    format!("none without {}", missing.join(" and "))
+}
+
 /// Prints the result of an experiment.
 pub fn print(report: &Report, format: Format) -> Result<(), Error> {
     match format {
@@ -159,7 +185,7 @@ fn text(report: &Report) -> String {
     for map in &report.maps {
         let _ = writeln!(text, "{}", map.table());
     }
-    let _ = writeln!(text, "verdict: {}", report.verdict.name());
+    let _ = writeln!(text, "verdict: {}", report.outcome());
     for line in &report.except {
         let _ = writeln!(text, "  but {line}");
     }
