@@ -2,15 +2,20 @@
 //! made of the flags themselves, so that they cannot differ from them.
 
 use crate::catalogue;
+use crate::catalogue::select::{self, Chosen};
 use crate::flags::args::Cli;
 use crate::flags::error::Error;
 use crate::flags::install::{CompletionsArgs, ManArgs};
+use crate::flags::place::{self, Place};
+use crate::flags::types::KeyType;
 use crate::output::{self, File};
 use crate::progress;
+use crate::store;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, CommandFactory, ValueEnum};
 use clap_complete::Shell;
 use clap_mangen::Man;
+use silvics::{Pages, Tuning};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -23,35 +28,43 @@ pub fn completions(args: &CompletionsArgs) -> Result<(), Error> {
         Error::value("completions", problem)
     })?;
     let mut script = Vec::new();
-    let mut command = with_values(Cli::command());
+    let mut command = with_values(Cli::command(), &[]);
     clap_complete::generate(shell, &mut command, "silvics", &mut script);
     output::bytes(&script)
 }
 
-/// Flags with the values that a shell completes. Lists of values are completed up to the first one.
-const VALUES: [(&str, &[&str]); 8] = [
-    ("color", &["auto", "always", "never"]),
-    ("counting", &["striped", "single"]),
-    ("format", &["table", "json", "csv"]),
-    ("key_type", &["u64", "u128", "bytes", "string"]),
-    ("keyset", &["words", "uuid", "email", "url"]),
-    ("pages", &["4k", "thp", "hugetlb"]),
-    ("placement", &["pooled", "shared", "size-class"]),
-    ("scan_by", &["range", "next", "whole"]),
-];
+/// The values that a shell completes for a flag of a verb, as `["store", "ycsb", "run"]`. `None` if
+/// they are not of a small set. Lists of values are completed up to the first one.
+fn values(verb: &[&str], flag: &str) -> Option<Vec<&'static str>> {
+    Some(match (flag, verb) {
+        ("color", _) => vec!["auto", "always", "never"],
+        ("counting", _) => vec!["striped", "single"],
+        ("format", ["advise" | "inspect" | "reproduce" | "watch"]) => vec!["table", "json"],
+        ("format", ["store", "ycsb", _]) => vec!["table", "json", "csv", "ycsb"],
+        ("format", _) => vec!["table", "json", "csv"],
+        ("key_format", _) => vec!["lines", "sosd"],
+        ("key_type", ["bench"]) => vec!["u64", "u128", "bytes", "string"],
+        ("key_type", _) => KeyType::OF_INDEXES.map(KeyType::name).to_vec(),
+        ("keyset", _) => vec!["words", "uuid", "email", "url"],
+        ("pages", _) => vec!["4k", "thp", "hugetlb"],
+        ("placement", _) => place::names(),
+        ("scan_by", _) => vec!["range", "next", "whole"],
+        ("index", _) => indexes(verb),
+        _ => return None,
+    })
+}
 
 /// A command whose flags name their values. Commands that read flags do not: wrong values have
 /// errors of their own, and lists are read item by item.
-fn with_values(command: Command) -> Command {
-    let command = command.mut_args(|arg| {
-        let found = VALUES.iter().find(|(id, _)| arg.get_id() == id);
-        match found {
-            Some((_, values)) => valued(arg, values.to_vec()),
-            None if arg.get_id() == "index" => valued(arg, indexes()),
-            None => arg,
-        }
+fn with_values(command: Command, verb: &[&str]) -> Command {
+    let command = command.mut_args(|arg| match values(verb, arg.get_id().as_str()) {
+        Some(values) => valued(arg, values),
+        None => arg,
     });
-    command.mut_subcommands(with_values)
+    command.mut_subcommands(|of| {
+        let name = of.get_name().to_owned();
+        with_values(of, &[verb, &[&name]].concat())
+    })
 }
 
 fn valued(arg: Arg, values: Vec<&'static str>) -> Arg {
@@ -59,11 +72,32 @@ fn valued(arg: Arg, values: Vec<&'static str>) -> Arg {
     arg.value_parser(PossibleValuesParser::new(values)).default_values(defaults)
 }
 
-/// The names that `--index` takes: of indexes and of groups.
-fn indexes() -> Vec<&'static str> {
-    let names = catalogue::all().iter().map(|entry| &*entry.name);
-    let groups = ["default", "ours", "bst", "peers", "all"];
-    groups.into_iter().chain(names).collect()
+/// The names of indexes, and of groups of them, that a verb takes.
+fn indexes(verb: &[&str]) -> Vec<&'static str> {
+    let names = |takes: &dyn Fn(&Chosen) -> bool| {
+        let all = catalogue::all().iter().map(|entry| &*entry.name);
+        let is_taken = |name: &&str| select::resolve(name, None).is_ok_and(|of| takes(&of[0]));
+        all.filter(is_taken).collect::<Vec<_>>()
+    };
+    let of_any_type =
+        |takes: &dyn Fn(KeyType) -> bool| KeyType::OF_INDEXES.iter().any(|&of| takes(of));
+    let place = Place::Pooled(Pages::default(), Tuning::default());
+    match verb {
+        ["inspect"] => names(&|chosen| of_any_type(&|of| chosen.inspects(of))),
+        ["watch"] => names(&|chosen| chosen.variant.adapts()),
+        ["verify"] => {
+            let groups = ["all", "ours", "bst", "peers", "memtable"];
+            let has_histories = |chosen: &Chosen| {
+                of_any_type(&|of| chosen.entry.takes(of) && chosen.verify(place, of).is_some())
+            };
+            [&groups[..], &names(&has_histories)].concat()
+        }
+        ["store", ..] => store::indexes(),
+        _ => {
+            let groups = ["default", "ours", "bst", "peers", "all"];
+            [&groups[..], &names(&|_| true)].concat()
+        }
+    }
 }
 
 /// Writes a page for the command and for each of its verbs.
@@ -76,7 +110,13 @@ pub fn man(args: &ManArgs) -> Result<(), Error> {
         file.write_quietly(page)?;
     }
     let folder = args.folder.display();
-    progress::note(&format!("{} pages are in `{folder}`: read `man silvics`", files.len()));
+    // A name with a slash is that of a file, wherever `man` looks for pages.
+    let first = args.folder.join("silvics.1");
+    progress::note(&format!(
+        "{} pages are in `{folder}`: read `man {}`, or `man silvics` if MANPATH leads there",
+        files.len(),
+        first.display()
+    ));
     Ok(())
 }
 

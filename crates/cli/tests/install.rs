@@ -43,6 +43,81 @@ fn bash_accepts_its_script_and_completes_names() {
     }
 }
 
+/// Each value that a flag of a verb is completed to is one that the verb takes.
+#[test]
+fn verbs_take_what_is_completed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("silvics.bash");
+    fs::write(&path, run(&["completions", "bash"]).stdout).unwrap();
+    let values = |verb: &[&str], flag: &str| -> Vec<String> {
+        let words = [&["silvics"][..], verb, &[flag, "''"]].concat().join(" ");
+        let asked = format!(
+            "source '{}'; COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
+             _silvics silvics '' '{flag}'; echo \"${{COMPREPLY[@]}}\"",
+            path.display()
+        );
+        let found = tool("bash", &["-c", &asked]);
+        let values = found.map(|found| stdout(&found)).unwrap_or_default();
+        // Behind a flag that the verb does not have, all flags are completed.
+        let is_flag = values.starts_with('-');
+        values.split_whitespace().filter(|_| !is_flag).map(str::to_owned).collect()
+    };
+    if values(&["bench"], "--format").is_empty() {
+        println!("nothing was tested: bash is not installed");
+        return;
+    }
+    let ycsb = ["store", "ycsb", "run"];
+    let tpcc = ["store", "tpcc", "run"];
+    let little = ["-p", "recordcount=50", "-p", "operationcount=50", "--threads", "1"];
+    let halves = ["--mix", "half", "--reduced", "--transactions", "1", "--threads", "1"];
+    let runs: [(&[&str], &[&str]); 8] = [
+        (&["list"], &[]),
+        (&["bench"], &["--keys", "50", "--seconds", "0.001", "--rounds", "1", "--threads", "1"]),
+        (&["inspect"], &["--keys", "50", "--lookups", "50"]),
+        (&["verify"], &["--seconds", "0.05", "--threads", "2"]),
+        (&["watch"], &["--keys", "50", "--seconds", "0.01", "--threads", "2"]),
+        (&["reproduce"], &[]),
+        (&ycsb, &little),
+        (&tpcc, &halves),
+    ];
+    for (verb, more) in runs {
+        for flag in ["--color", "--format", "--key-type", "--placement", "--scan-by", "--index"] {
+            let is_slow = verb == tpcc && flag != "--format"; // it takes what `ycsb` takes
+            for value in values(verb, flag).iter().filter(|_| !is_slow) {
+                let mut args = [verb, more, &[flag, value]].concat();
+                if verb == ["bench"] {
+                    args.extend(["--mix", "100/0/0"]);
+                }
+                if ["inspect", "verify"].contains(&verb[0]) && flag != "--index" {
+                    args.extend(["--index", "art"]);
+                }
+                let mut output = run(&args);
+                for key_type in ["u128", "bytes"] {
+                    if flag == "--index" && stderr(&output).contains("keys: leave it out") {
+                        output = run(&[&args[..], &["--key-type", key_type]].concat());
+                    }
+                }
+                // Some peers are not linearizable, and a slow machine exceeds the budget.
+                let taken: &[i32] = if verb == ["verify"] { &[0, 1, 3] } else { &[0] };
+                let code = output.status.code().unwrap_or(-1);
+                assert!(taken.contains(&code), "{args:?}: {}", stderr(&output));
+            }
+        }
+    }
+    // Each of these is a value of another verb.
+    for (verb, flag, value) in [
+        (&["inspect"][..], "--format", "csv"),
+        (&["advise"], "--format", "csv"),
+        (&["inspect"], "--key-type", "string"),
+        (&["inspect"], "--index", "all"),
+        (&["watch"], "--index", "art"),
+        (&ycsb, "--index", "peers"),
+    ] {
+        assert!(!values(verb, flag).iter().any(|of| of == value), "{verb:?} {flag} {value}");
+    }
+    assert!(values(&ycsb, "--format").contains(&"ycsb".to_owned()));
+}
+
 #[test]
 fn each_shell_has_a_script() {
     for shell in ["elvish", "fish", "powershell", "zsh"] {
@@ -57,6 +132,9 @@ fn pages_render_without_warnings() {
     let path = folder.path().to_str().unwrap();
     let output = run(&["man", path]);
     assert_eq!((output.status.code(), stdout(&output)), (Some(0), String::new()));
+    let hint = stderr(&output);
+    let first = hint.split("`man ").nth(1).and_then(|rest| rest.split('`').next()).unwrap();
+    assert!(first.contains('/') && fs::metadata(first).is_ok(), "{hint}");
     let mut names: Vec<String> = fs::read_dir(path)
         .unwrap()
         .map(|file| file.unwrap().file_name().into_string().unwrap())

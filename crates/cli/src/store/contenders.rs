@@ -111,6 +111,19 @@ pub fn all(args: &ContenderArgs) -> Result<Vec<Contender>, Error> {
     Ok(contenders)
 }
 
+/// The names that `--index` takes.
+pub fn names() -> Vec<&'static str> {
+    let mut names = vec!["map", "bst"];
+    let takes_numbers =
+        |name: &&str| Named::<u64>::with_structure(name, false, &Options::default()).is_ok();
+    names.extend(STRUCTURES.iter().map(|structure| structure.name).filter(takes_numbers));
+    #[cfg(feature = "peers")]
+    names.extend(super::peers::Peer::NAMES);
+    #[cfg(feature = "databases")]
+    names.extend(["db:sqlite", "db:redb", "db:surrealmx"]);
+    names
+}
+
 /// The indexes of a list: a group stands for its structures.
 fn indexes(text: &str) -> Vec<String> {
     let members = |item: &str| -> Vec<String> {

@@ -27,6 +27,8 @@ use crate::interrupt;
 use crate::progress::Progress;
 use meter::Sample;
 
+pub use contenders::names as indexes;
+
 /// Runs a benchmark of the store and prints the result. Returns whether the user interrupted it.
 pub fn store(args: &StoreArgs) -> Result<bool, Error> {
     match &args.benchmark {
