@@ -51,6 +51,24 @@ fn color_is_a_choice() {
     let error = run(&["list", "--format", "x", "--color", "always"]);
     assert!(common::stderr(&error).starts_with("\u{1b}["), "{}", common::stderr(&error));
     refused(&run(&["list", "--color", "red"]), &["--color", "`red`", "auto, always or never"]);
+    // Also for errors in flags, wherever the choice stands, and for help.
+    for args in [
+        &["list", "--color", "always", "--nothing"][..],
+        &["list", "--nothing", "--color=always"],
+        &["inspect", "--trace", "x", "--index", "art", "--color", "always", "--nothing"],
+    ] {
+        let error = common::stderr(&run(args));
+        assert!(error.contains("\u{1b}[") && strip(&error).starts_with("error: "), "{error}");
+        let never: Vec<&str> = args
+            .iter()
+            .map(|arg| if arg.contains("always") { "--color=never" } else { *arg })
+            .collect();
+        let never: Vec<&str> = never.into_iter().filter(|arg| *arg != "--color").collect();
+        assert!(!common::stderr(&run(&never)).contains('\u{1b}'));
+    }
+    let help = stdout(&run(&["list", "--help", "--color", "always"]));
+    assert!(help.contains("\u{1b}[") && strip(&help).contains("Usage: silvics list"), "{help}");
+    assert!(!stdout(&run(&["list", "--help"])).contains('\u{1b}'));
 }
 
 #[cfg(unix)]
@@ -102,6 +120,9 @@ mod terminal {
                 assert!((1..=usize::from(width)).contains(&found), "{args:?}: {found}\n{text}");
             }
         }
+        let help = shown(&mut command(&["list", "--help", "--color", "never"]), 80);
+        assert!(help.contains("Usage: silvics list") && !help.contains('\u{1b}'), "{help}");
+        assert!(shown(&mut command(&["list", "--help"]), 80).contains('\u{1b}'));
         let text = shown(&mut command(&["list"]), 80);
         assert!(text.contains("(not shown: placements, variants"), "{text}");
         assert!(text.contains("; --wide shows all columns)"), "{text}");

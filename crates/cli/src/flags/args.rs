@@ -8,9 +8,10 @@ use crate::flags::install::{CompletionsArgs, ManArgs};
 use crate::flags::memtable::MemtableArgs;
 use crate::flags::reproduce::ReproduceArgs;
 use crate::flags::store::StoreArgs;
-use crate::terminal::ERROR;
+use crate::terminal::{self, ERROR};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand};
+use std::io::Write;
 
 /// Measures ordered in-memory indexes side by side.
 #[derive(Debug, Parser)]
@@ -30,16 +31,33 @@ pub struct Cli {
 
 impl Cli {
     /// Reads the command line. An error ends the process, with clap's message or, for flags that
-    /// exclude each other, with one sentence.
+    /// exclude each other, with one sentence. So does a request for help.
     pub fn read() -> Self {
-        Self::try_parse().unwrap_or_else(|error| match conflict(&error) {
-            Some(sentence) => {
-                anstream::eprintln!("{ERROR}error:{ERROR:#} {sentence}");
-                std::process::exit(error.exit_code())
-            }
-            None => error.exit(),
+        Self::try_parse().unwrap_or_else(|error| {
+            // A wrong value has its own error, unless there is this one.
+            let args = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned());
+            let _ = color(args).map(|when| terminal::set(false, &when));
+            let text = match conflict(&error) {
+                Some(sentence) => format!("{ERROR}error:{ERROR:#} {sentence}\n"),
+                None => error.render().ansi().to_string(),
+            };
+            // A reader that does not wait for the text causes no error.
+            let _ = if error.use_stderr() {
+                anstream::stderr().write_all(text.as_bytes())
+            } else {
+                anstream::stdout().write_all(text.as_bytes())
+            };
+            std::process::exit(error.exit_code())
         })
     }
+}
+
+/// The last value of `--color` in a command line that could not be read.
+fn color(args: impl Iterator<Item = String>) -> Option<String> {
+    const FLAG: &str = "--color";
+    let args: Vec<String> = args.take_while(|arg| arg != "--").collect();
+    let at = args.iter().rposition(|arg| arg.split('=').next() == Some(FLAG))?;
+    args[at].split_once('=').map(|(_, when)| when.into()).or_else(|| args.get(at + 1).cloned())
 }
 
 /// The sentence for flags that exclude each other, if this is the error.
