@@ -64,6 +64,30 @@ fn a_table_says_that_it_is_not_all() {
     assert!(stdout(&output).contains("| skiplist?"));
 }
 
+/// Rows that were not reached are not rows that only the kept run has. The run is not kept.
+#[test]
+fn an_interrupted_comparison_says_nothing_of_other_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let kept = folder.path().to_str().unwrap();
+    let quick = ["bench", "--index", "edge-ext-lf,occ-avl,skiplist", "--keys", "1k"];
+    let quick = [&quick[..], &["--mix", "100/0/0", "--seconds", "0.01", "--rounds", "2"]].concat();
+    let saved = command(&[&quick[..], &["--save", "a", "--kept-in", kept]].concat()).output();
+    assert!(saved.unwrap().status.success());
+    let later = ["--seconds", "60", "--format", "json", "--baseline", "a", "--save", "b"];
+    let child = start(&[&later[..], &["--kept-in", kept]].concat());
+    let output = interrupt_after(child, Duration::from_millis(1500));
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert!(stderr(&output).contains("--save b: not kept"), "{}", stderr(&output));
+    assert!(!folder.path().join("b.json").exists());
+    let result: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let comparison = &result["comparison"];
+    assert_eq!(
+        (&comparison["rows"], &result["interrupted"]),
+        (&Value::Array(vec![]), &true.into())
+    );
+    assert_eq!(comparison["only_in_baseline"], Value::Array(vec![]));
+}
+
 #[test]
 fn an_interrupt_in_the_middle_of_a_long_run_is_heard() {
     let child = start(&["--seconds", "60", "--format", "json"]);

@@ -63,7 +63,8 @@ pub struct Comparison {
     pub rows: Vec<Compared>,
     /// The rows that only this run has.
     pub only_here: Vec<RowId>,
-    /// The rows that only the kept run has.
+    /// The rows that only the kept run has. Empty after an interrupt, because it is not known which
+    /// rows would have come.
     pub only_in_baseline: Vec<RowId>,
 }
 
@@ -294,7 +295,11 @@ impl Kept {
             noise: self.noise,
             rows,
             only_here,
-            only_in_baseline: rest.into_iter().map(|row| row.id.clone()).collect(),
+            only_in_baseline: rest
+                .into_iter()
+                .filter(|_| !report.interrupted)
+                .map(|row| row.id.clone())
+                .collect(),
         }))
     }
 }

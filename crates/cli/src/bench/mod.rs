@@ -79,21 +79,22 @@ fn run(args: &BenchArgs) -> Result<(Plan, Report), Error> {
         report.config.counted = counters.tell(); // again at the end, when some may have failed
     }
     interrupt::catch();
-    match plan.types.key {
+    let flow = match plan.types.key {
         KeyType::U64 => {
             let keys = Keys::<u64>::read(&plan, &mut report)?;
-            keys.bench(&plan, &crew, &mut report)?;
+            keys.bench(&plan, &crew, &mut report)?
         }
         KeyType::U128 => {
             let keys = Keys::<u128>::read(&plan, &mut report)?;
-            keys.bench(&plan, &crew, &mut report)?;
+            keys.bench(&plan, &crew, &mut report)?
         }
         KeyType::Bytes | KeyType::String => {
             let keys = Keys::<[u8]>::read(&plan, &mut report)?;
-            keys.bench(&plan, &crew, &mut report)?;
+            keys.bench(&plan, &crew, &mut report)?
         }
-    }
-    if interrupt::pending() {
+    };
+    // An interrupt that comes when all is measured changes nothing.
+    if flow == Flow::Interrupted {
         report.interrupt();
     }
     report.builds = builds::ratios(&report.results);
@@ -130,7 +131,7 @@ impl<K: BenchKey + ?Sized> Keys<K> {
         Ok(Self::File(space))
     }
 
-    fn bench(self, plan: &Plan, crew: &Crew, report: &mut Report) -> Result<(), Error> {
+    fn bench(self, plan: &Plan, crew: &Crew, report: &mut Report) -> Result<Flow, Error> {
         if let Some(warning) = plan.kept.check(plan, report)? {
             progress::note(&warning);
         }
@@ -151,7 +152,7 @@ impl<K: BenchKey + ?Sized> Keys<K> {
                         let space = K::generate(dist, 2 * size, plan.types.key);
                         let choice = Choice::new(dist, 2 * size, plan.seed);
                         if run(&Traffic { space, choice })? == Flow::Interrupted {
-                            return Ok(());
+                            return Ok(Flow::Interrupted);
                         }
                     }
                 }
@@ -160,15 +161,13 @@ impl<K: BenchKey + ?Sized> Keys<K> {
                 for size in sizes {
                     let space = K::of_set(set, 2 * size, plan.seed);
                     if Self::chosen_from(space, plan, &mut run)? == Flow::Interrupted {
-                        return Ok(());
+                        return Ok(Flow::Interrupted);
                     }
                 }
             }
-            Self::File(space) => {
-                Self::chosen_from(space, plan, &mut run)?;
-            }
+            Self::File(space) => return Self::chosen_from(space, plan, &mut run),
         }
-        Ok(())
+        Ok(Flow::Finished)
     }
 
     /// Runs the cells of one key space: one for each distribution.
