@@ -21,6 +21,7 @@
 //! | `svg` | pictures |
 //! | `output`, `progress`, `interrupt` | standard output, standard error, Ctrl-C |
 //! | `table`, `terminal` | tables that fit the terminal; its width and colours |
+//! | `names` | names in reports that are read again |
 //!
 //! Modules use those below them in the table, with two exceptions: `flags` reads key files by the
 //! key types of `drive`, and `host` and `output` use the units and errors of `flags`. No files
@@ -41,6 +42,7 @@ mod install;
 mod interrupt;
 mod list;
 mod memtable;
+mod names;
 mod output;
 mod page;
 mod progress;

@@ -3,15 +3,17 @@
 use super::cell::Config;
 use crate::drive::scans::ScanBy;
 use crate::drive::timed::Times;
+use crate::names::{self, Name};
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use silvics_workload::Op;
 
 /// The latencies of the calls of one verb.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Latency {
     /// The verb: `lookup`, `insert`, `remove`, `scan` or `upsert`.
-    pub verb: &'static str,
+    #[serde(deserialize_with = "names::one")]
+    pub verb: Name,
     /// The keys of a sample: those of a batch, or the entries that a scan asks for. Null for scans
     /// of everything.
     pub keys: Option<usize>,
@@ -30,7 +32,7 @@ pub struct Latency {
 }
 
 /// A percentile of latencies.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// The share of samples, in percent, that took at most `ns`.
     pub percentile: f64,

@@ -10,8 +10,9 @@ use crate::drive::subject::Reuse;
 use crate::flags::source::KeyFileConfig;
 use crate::host::counters::{Counted, PerOp};
 use crate::host::machine::Machine;
+use crate::names::{self, Name};
 use crate::output::File;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use silvics::Counting;
 use silvics_workload::KeySet;
 
@@ -79,35 +80,42 @@ pub struct Config {
 }
 
 /// The subject of a row.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowKey {
     /// The number of the cell. Rows of one cell were measured side by side.
     pub cell: usize,
     pub index: String,
-    pub variant: &'static str,
-    pub placement: &'static str,
+    #[serde(deserialize_with = "names::one")]
+    pub variant: Name,
+    #[serde(deserialize_with = "names::one")]
+    pub placement: Name,
     /// The requested pages.
     pub pages: String,
     /// The number of keys present at the start.
     pub keys: usize,
     /// The number of keys to choose from.
     pub key_space: usize,
-    pub key_type: &'static str,
+    #[serde(deserialize_with = "names::one")]
+    pub key_type: Name,
     /// The name of the key set, if keys come from one.
-    pub keyset: Option<&'static str>,
-    pub value_type: &'static str,
+    #[serde(deserialize_with = "names::maybe")]
+    pub keyset: Option<Name>,
+    #[serde(deserialize_with = "names::one")]
+    pub value_type: Name,
     pub dist: String,
     /// The global allocator.
-    pub allocator: &'static str,
+    #[serde(deserialize_with = "names::one")]
+    pub allocator: Name,
 }
 
 /// The memory of a contender after its load.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Footprint {
     pub bytes_per_key: Option<f64>,
     /// `exact` if the index counts its bytes, `malloc` if they are the usable bytes of the blocks
     /// that it has from the global allocator, `rss` if they are the growth of the resident set.
-    pub bytes_source: &'static str,
+    #[serde(deserialize_with = "names::one")]
+    pub bytes_source: Name,
     /// The share of huge pages in the index's memory, or in the memory added while it was built.
     pub huge_page_share: Option<f64>,
     /// The pages that the index got, if it knows.
@@ -118,7 +126,7 @@ pub struct Footprint {
 }
 
 /// The loads of one contender.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct LoadRow {
     #[serde(flatten)]
     pub key: RowKey,
@@ -134,7 +142,7 @@ pub struct LoadRow {
 }
 
 /// One contender in one configuration.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Row {
     #[serde(flatten)]
     pub key: RowKey,
@@ -142,7 +150,8 @@ pub struct Row {
     pub mix: String,
     pub batch: usize,
     /// The way of scans; null in a mix without scans.
-    pub scan_by: Option<&'static str>,
+    #[serde(deserialize_with = "names::maybe")]
+    pub scan_by: Option<Name>,
     /// The entries that a scan reads; null without scans, and if they read all entries.
     pub scan_length: Option<usize>,
     /// Million operations per second. A scan counts as one.

@@ -1,6 +1,6 @@
 //! Reads that run through a model, counted for an index and for the database around it.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use silvics_layout::{Counts, Machine, MachineError, Model, PageSize};
 
 /// A part of a database.
@@ -13,7 +13,7 @@ pub enum Part {
 }
 
 /// Misses of reads in a model.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Misses {
     /// Translations that were not in the first level.
     pub tlb: f64,

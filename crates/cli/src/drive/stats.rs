@@ -7,10 +7,10 @@
 //! largest are shown, and the probability says what they are worth: 1 - 2^(1 - n).
 
 use crate::flags::units::probability;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A median with its interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// The median of the samples.
     pub median: f64,

@@ -5,9 +5,10 @@ use crate::flags::args::KeyFileArgs;
 use crate::flags::error::Error;
 use crate::flags::types::KeyType;
 use crate::flags::values::{parse, single};
+use crate::names::{self, Name};
 use crate::output::File;
 use crate::progress;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use silvics_workload::keyfile::Format;
 use silvics_workload::{Dist, KeySet};
 use std::path::{Path, PathBuf};
@@ -20,10 +21,11 @@ pub struct KeySource {
 }
 
 /// The facts about a key file in reports.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct KeyFileConfig {
     pub path: String,
-    pub format: &'static str,
+    #[serde(deserialize_with = "names::one")]
+    pub format: Name,
     /// The number of distinct keys.
     pub keys: usize,
     pub duplicates_dropped: usize,

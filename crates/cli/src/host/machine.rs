@@ -1,6 +1,7 @@
 //! The machine the results come from.
 
-use serde::Serialize;
+use crate::names::{self, Name};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 use crate::flags::units::{self, Bytes, plural};
@@ -9,7 +10,7 @@ use crate::host::proc::{cpuinfo, meminfo, read};
 
 /// The facts about a machine that a reader needs to interpret a figure. A field is null if the
 /// system does not report it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Machine {
     /// Model name of the processor.
     pub cpu: Option<String>,
@@ -20,11 +21,13 @@ pub struct Machine {
     /// Bytes of memory.
     pub memory_bytes: Option<usize>,
     /// Operating system.
-    pub os: &'static str,
+    #[serde(deserialize_with = "names::one")]
+    pub os: Name,
     /// Its release.
     pub kernel: Option<String>,
     /// Instruction set.
-    pub arch: &'static str,
+    #[serde(deserialize_with = "names::one")]
+    pub arch: Name,
     /// The mode of transparent huge pages.
     pub thp: Option<String>,
     /// 2 MiB pages reserved for hugetlb.
@@ -32,15 +35,18 @@ pub struct Machine {
     /// The clock of the system.
     pub clock: Option<String>,
     /// The global allocator of this command.
-    pub allocator: &'static str,
+    #[serde(deserialize_with = "names::one")]
+    pub allocator: Name,
     /// The version of this command.
-    pub silvics: &'static str,
+    #[serde(deserialize_with = "names::one")]
+    pub silvics: Name,
     /// The commit that it was built from, if its build had it in `SILVICS_COMMIT`.
-    pub commit: Option<&'static str>,
+    #[serde(deserialize_with = "names::maybe")]
+    pub commit: Option<Name>,
 }
 
 /// A cache.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Cache {
     /// From 1.
     pub level: u32,

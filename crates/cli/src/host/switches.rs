@@ -1,10 +1,11 @@
 //! The context switches of a thread.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::ops::{Add, Sub};
 
 /// The number of times that a thread gave its core to another one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(clippy::unsafe_derive_deserialize, reason = "the unsafe code trusts no field")]
 pub struct Switches {
     /// Because it waited, for example in a system call that blocks.
     pub voluntary: u64,

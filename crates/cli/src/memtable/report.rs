@@ -6,7 +6,8 @@ use super::work::{SAMPLED, VIEW_CALLS};
 use crate::drive::stats::{self, Interval};
 use crate::host::machine::Machine;
 use crate::host::switches::Switches;
-use serde::Serialize;
+use crate::names::{self, Name};
+use serde::{Deserialize, Serialize};
 
 /// The whole result. The JSON output has the fields of this structure.
 #[derive(Debug, Serialize)]
@@ -43,18 +44,22 @@ pub struct Config {
 }
 
 /// One contender in one configuration.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Row {
-    pub workload: &'static str,
-    pub memtable: &'static str,
-    pub mode: &'static str,
+    #[serde(deserialize_with = "names::one")]
+    pub workload: Name,
+    #[serde(deserialize_with = "names::one")]
+    pub memtable: Name,
+    #[serde(deserialize_with = "names::one")]
+    pub mode: Name,
     pub threads: usize,
     pub num: usize,
     pub batch: usize,
     pub key_size: usize,
     pub value_size: usize,
     /// `none`, `written` or `synced`.
-    pub log: &'static str,
+    #[serde(deserialize_with = "names::one")]
+    pub log: Name,
     pub adaptive_yield: bool,
     /// Operations per second. An operation is an entry written, or a key read.
     pub ops_per_s: Interval,
@@ -78,7 +83,7 @@ pub struct Row {
 }
 
 /// Percentiles of the time of a call, in nanoseconds.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Latency {
     pub p50: u64,
     pub p99: u64,
@@ -86,7 +91,7 @@ pub struct Latency {
 }
 
 /// Counts of the write path, over all rounds.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Path {
     pub writes: u64,
     pub groups: u64,

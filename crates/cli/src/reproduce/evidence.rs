@@ -1,7 +1,7 @@
 //! Lines of evidence, and the verdict that follows from them.
 
 use crate::drive::stats::Interval;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The level of a line of evidence. The lower the level, the less can disturb it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +60,25 @@ impl Serialize for Verdict {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.name())
     }
+}
+
+impl<'de> Deserialize<'de> for Level {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let (name, all) = (String::deserialize(from)?, [Self::Fact, Self::Model, Self::Clock]);
+        all.into_iter().find(|of| of.name() == name).ok_or_else(|| unknown(&name))
+    }
+}
+
+impl<'de> Deserialize<'de> for Verdict {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(from)?;
+        let all = [Self::Confirmed, Self::NotSeen, Self::Contradicted, Self::CannotBeShown];
+        all.into_iter().find(|of| of.name() == name).ok_or_else(|| unknown(&name))
+    }
+}
+
+fn unknown<E: serde::de::Error>(name: &str) -> E {
+    E::custom(format_args!("`{name}` is unknown"))
 }
 
 /// The expected range of a figure.
@@ -137,7 +156,7 @@ impl Expected {
 }
 
 /// A line of evidence.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Evidence {
     pub level: Level,
     /// The property that was examined.

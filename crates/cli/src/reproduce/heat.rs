@@ -3,11 +3,11 @@
 use crate::flags::error::Error;
 use crate::output::{self, File};
 use crate::svg::{self, Canvas, Picture, SHARE_COLOURS};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
 /// Throughput by the limits of retries.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HeatMap {
     pub title: String,
     pub keys: usize,
@@ -21,7 +21,7 @@ pub struct HeatMap {
 }
 
 /// The result for one pair of limits.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Cell {
     /// Operations per second, the median of some runs.
     pub throughput: f64,

@@ -45,7 +45,7 @@ pub trait Measured: Send + Sync {
 }
 
 /// The memory of a table or index.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Memory {
     pub part: String,
     pub structure: String,

@@ -7,7 +7,8 @@ use super::timed;
 use super::ycsb::{self, Modelled};
 use crate::drive::stats::{self, Interval};
 use crate::host::machine::Machine;
-use serde::Serialize;
+use crate::names::{self, Name};
+use serde::{Deserialize, Serialize};
 
 /// The whole result. The JSON output has the fields of this structure.
 #[derive(Debug, Serialize)]
@@ -84,14 +85,17 @@ pub trait Configured: Serialize {
 pub const NEW_ORDER: &str = "NEW_ORDER";
 
 /// One contender in one configuration.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[expect(clippy::struct_field_names, reason = "the names of the columns")]
 pub struct Row {
     pub index: String,
     pub structure: String,
-    pub policy: &'static str,
-    pub row_layout: &'static str,
-    pub placement: &'static str,
+    #[serde(deserialize_with = "names::one")]
+    pub policy: Name,
+    #[serde(deserialize_with = "names::one")]
+    pub row_layout: Name,
+    #[serde(deserialize_with = "names::one")]
+    pub placement: Name,
     pub pages: String,
     pub mixed: bool,
     pub threads: usize,
@@ -149,18 +153,20 @@ pub struct Best {
 }
 
 /// Aborted attempts.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Abort {
-    pub reason: &'static str,
+    #[serde(deserialize_with = "names::one")]
+    pub reason: Name,
     pub attempts: u64,
 }
 
 /// Percentiles of the time of transactions, in microseconds.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Latency {
     /// `ALL`; or the name of YCSB for an operation, `TRANSACTION` for several operations, or
     /// `BATCH` for those of a load.
-    pub kind: &'static str,
+    #[serde(deserialize_with = "names::one")]
+    pub kind: Name,
     pub transactions: u64,
     /// How many of them were timed.
     pub sampled: u64,
@@ -174,7 +180,7 @@ pub struct Latency {
 
 /// The parts of the time of an operation. Each is a median of the rounds, so that they need not
 /// sum to the operation.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Costs {
     pub lookup_ns: f64,
     pub miss_ns: f64,

@@ -28,9 +28,10 @@ mod refused;
 #[cfg(all(test, unix))]
 mod tests;
 
+use crate::names;
 use crate::progress;
 use refused::{Cause, Refused};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use silvics_sync::Mutex;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -261,9 +262,10 @@ impl Counters {
 }
 
 /// The part of a result about its counters. The default says that none were requested.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Counted {
     /// The system's name of each counted event; null without `--counters`.
+    #[serde(deserialize_with = "names::keys")]
     pub counters: Option<BTreeMap<&'static str, String>>,
     /// The events that were not counted, in all runs or in some, with the reason and the remedy.
     pub counters_refused: Option<String>,
@@ -349,7 +351,7 @@ impl Counts {
 }
 
 /// Events per operation; null for events that were not counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PerOp {
     pub cycles: Option<f64>,
     pub instructions: Option<f64>,

@@ -30,9 +30,10 @@ use crate::drive::subject::Crew;
 use crate::flags::error::Error;
 use crate::host::memory::Mappings;
 use crate::interrupt;
+use crate::names::{self, Name};
 use crate::store::contenders::Contender;
 use crate::store::meter::{Fault, Tally};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use silvics_layout::{Machine, PageSize};
 use silvics_workload::Share;
 use silvics_workload::ycsb::{Fields, Inserts, Op};
@@ -43,16 +44,19 @@ use std::ops::Range;
 const OPERATIONS: usize = 40_000;
 
 /// The mean misses of a transaction.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Modelled {
     /// The machine of the model.
-    pub machine: &'static str,
+    #[serde(deserialize_with = "names::one")]
+    pub machine: Name,
     /// The transactions that count.
     pub transactions: usize,
     /// The size of the pages of most of the index.
-    pub index_pages: &'static str,
+    #[serde(deserialize_with = "names::one")]
+    pub index_pages: Name,
     /// The size of the pages of most rows.
-    pub row_pages: &'static str,
+    #[serde(deserialize_with = "names::one")]
+    pub row_pages: Name,
     /// The misses in the index.
     pub index: Misses,
     /// The misses in rows.
