@@ -2,6 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | `collect` | `silvics collect` |
 //! | `reproduce` | `silvics reproduce`, which runs `bench`, `inspect` and `memtable` |
 //! | `advise` | `silvics advise`, which inspects, too |
 //! | `bench` | `silvics bench` |
@@ -11,6 +12,7 @@
 //! | `watch` | `silvics watch` |
 //! | `memtable` | `silvics memtable` |
 //! | `store` | `silvics store` |
+//! | `campaign` | the parts of a measurement on several machines |
 //! | `install` | `silvics completions` and `silvics man` |
 //! | `catalogue` | every index, its constructors, and the choice among them |
 //! | `drive` | loads, runs and checks of a contender, and the key types |
@@ -32,7 +34,9 @@
 
 mod advise;
 mod bench;
+mod campaign;
 mod catalogue;
+mod collect;
 mod contender;
 mod drive;
 mod flags;
@@ -84,6 +88,7 @@ fn run(verb: Verb) -> Result<u8, Error> {
         Verb::Store(args) => store::store(&args).map(interrupted),
         Verb::Advise(args) => advise::advise(&args).map(|()| 0),
         Verb::Reproduce(args) => reproduce::reproduce(&args),
+        Verb::Collect(args) => collect::collect(args),
         Verb::Completions(args) => install::completions(&args).map(|()| 0),
         Verb::Man(args) => install::man(&args).map(|()| 0),
     }

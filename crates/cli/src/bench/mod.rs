@@ -9,6 +9,7 @@
 //! | `rows` | the rows of one cell |
 //! | `builds`, `latency`, `report` | the result, as data |
 //! | `render`, `html` | the result as tables, and as a page |
+//! | `parts` | a benchmark on several machines |
 //! | `kept`, `ratio`, `comparison` | runs that are kept, and comparisons with them |
 //! | `trace`, `plot` | the shape of indexes over time |
 
@@ -18,6 +19,7 @@ mod comparison;
 mod html;
 mod kept;
 pub mod latency;
+mod parts;
 mod plan;
 mod plot;
 mod ratio;
@@ -29,6 +31,7 @@ mod trace;
 #[cfg(test)]
 mod tests;
 
+use crate::campaign;
 use crate::drive::keys::BenchKey;
 use crate::drive::subject::{Crew, Traffic};
 use crate::flags::args::Format;
@@ -40,24 +43,33 @@ use crate::interrupt;
 use crate::output::Outputs;
 use crate::progress::{self, Progress};
 use cell::{Cell, Flow};
+pub use parts::Parts;
 use plan::Plan;
 use report::Report;
 use silvics_workload::{Choice, KeySet};
 
 /// Runs the benchmark and prints its result. Returns whether the user interrupted it.
 pub fn bench(args: &BenchArgs) -> Result<bool, Error> {
+    if let Some(interrupted) = campaign::part::<Parts>(args, &args.part)? {
+        return Ok(interrupted);
+    }
     let (plan, report) = run(args)?;
+    write(&plan, &report)?;
+    Ok(report.interrupted)
+}
+
+/// Writes all outputs that the plan asks for.
+fn write(plan: &Plan, report: &Report) -> Result<(), Error> {
     let mut outputs = Outputs::default();
     outputs.tried(report.print(plan.format));
-    outputs.tried(plan.kept.save(&report));
+    outputs.tried(plan.kept.save(report));
     if let Some(trace) = &report.trace {
-        outputs.tried(trace.write(&report));
+        outputs.tried(trace.write(report));
     }
     if let Some(file) = &report.page {
-        outputs.tried(html::page(&report).and_then(|page| file.write(page.as_bytes())));
+        outputs.tried(html::page(report).and_then(|page| file.write(page.as_bytes())));
     }
-    outputs.finish()?;
-    Ok(report.interrupted)
+    outputs.finish()
 }
 
 /// Runs the benchmark. Returns the requested format and the result.
@@ -72,25 +84,31 @@ fn run(args: &BenchArgs) -> Result<(Plan, Report), Error> {
     for note in &plan.notes {
         progress::note(note);
     }
+    let report = measured(&plan, crew)?;
+    Ok((plan, report))
+}
+
+/// Measures what a plan says.
+fn measured(plan: &Plan, crew: Crew) -> Result<Report, Error> {
     let runners = plan.threads.iter().copied().max().unwrap_or(crew.threads);
     let crew = crew.counting(plan.counters).loading(plan.load_threads).running(runners);
-    let mut report = Report::new(&plan, Machine::this(crew.threads));
+    let mut report = Report::new(plan, Machine::this(crew.threads));
     if let Some(counters) = &crew.counters {
         report.config.counted = counters.tell(); // again at the end, when some may have failed
     }
     interrupt::catch();
     let flow = match plan.types.key {
         KeyType::U64 => {
-            let keys = Keys::<u64>::read(&plan, &mut report)?;
-            keys.bench(&plan, &crew, &mut report)?
+            let keys = Keys::<u64>::read(plan, &mut report)?;
+            keys.bench(plan, &crew, &mut report)?
         }
         KeyType::U128 => {
-            let keys = Keys::<u128>::read(&plan, &mut report)?;
-            keys.bench(&plan, &crew, &mut report)?
+            let keys = Keys::<u128>::read(plan, &mut report)?;
+            keys.bench(plan, &crew, &mut report)?
         }
         KeyType::Bytes | KeyType::String => {
-            let keys = Keys::<[u8]>::read(&plan, &mut report)?;
-            keys.bench(&plan, &crew, &mut report)?
+            let keys = Keys::<[u8]>::read(plan, &mut report)?;
+            keys.bench(plan, &crew, &mut report)?
         }
     };
     // An interrupt that comes when all is measured changes nothing.
@@ -102,7 +120,7 @@ fn run(args: &BenchArgs) -> Result<(Plan, Report), Error> {
         report.config.counted = counters.tell();
     }
     report.comparison = plan.kept.compare(&report)?;
-    Ok((plan, report))
+    Ok(report)
 }
 
 /// The key spaces of the cells.

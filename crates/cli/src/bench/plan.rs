@@ -171,11 +171,17 @@ impl Plan {
         Ok(())
     }
 
-    fn say_what_has_no_effect(&mut self, args: &BenchArgs, cores: usize) -> Result<(), Error> {
+    /// Fails if the format has no place for the result.
+    pub(super) fn check_format(&self) -> Result<(), Error> {
         if self.format == Format::Csv && (self.latency || self.kept.baseline.is_some()) {
             let problem = "csv has no place for --latency and --baseline: choose table or json";
             return Err(Error::value("--format", problem));
         }
+        Ok(())
+    }
+
+    fn say_what_has_no_effect(&mut self, args: &BenchArgs, cores: usize) -> Result<(), Error> {
+        self.check_format()?;
         let ours = self.chosen.iter().any(|chosen| !chosen.entry.is_peer());
         let peers = self.chosen.iter().any(|chosen| chosen.entry.is_peer());
         if args.memory_limit.is_some() && !ours {

@@ -30,6 +30,9 @@ pub struct Report {
     pub comparison: Option<Comparison>,
     /// Whether the user interrupted the benchmark. The results hold what was finished.
     pub interrupted: bool,
+    /// Remarks on the parts of a campaign: what is missing, and machines that differ.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
     /// The number of cells begun so far.
     #[serde(skip)]
     pub cells: usize,
@@ -248,6 +251,7 @@ impl Report {
             builds: Vec::new(),
             comparison: None,
             interrupted: false,
+            remarks: Vec::new(),
             cells: 0,
             trace: plan.trace.clone().map(Trace::new),
             page: plan.page.clone(),

@@ -7,10 +7,12 @@ use crate::flags::error::Error;
 use crate::flags::install::{CompletionsArgs, ManArgs};
 use crate::flags::memtable::MemtableArgs;
 use crate::flags::reproduce::ReproduceArgs;
+use crate::flags::shard::CollectArgs;
 use crate::flags::store::StoreArgs;
 use crate::terminal::{self, ERROR};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand};
+use serde::{Deserialize, Serialize};
 use std::io::Write;
 
 /// Measures ordered in-memory indexes side by side.
@@ -130,6 +132,12 @@ pub enum Verb {
     /// confirmed, not seen, contradicted, or cannot be shown here. The verdict depends on the
     /// lowest level that can decide.
     Reproduce(Box<ReproduceArgs>),
+    /// Makes one result of the parts of a campaign, and says what is missing
+    ///
+    /// Parts are the files that `--shard I/N --out FILE` of a measuring verb has written. The
+    /// output is that of their verb. If a configuration is missing, it is named, and the exit code
+    /// is 1.
+    Collect(CollectArgs),
     /// Prints a script with which a shell completes verbs, flags and names of indexes
     Completions(CompletionsArgs),
     /// Writes manual pages: silvics.1, and a page for each verb, such as silvics-bench.1
@@ -150,7 +158,8 @@ pub struct ListArgs {
 }
 
 /// The places of our indexes' nodes.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct PlaceArgs {
     /// The place of our indexes' nodes: pooled (pools of their own), shared (the global allocator),
     /// size-class (a heap with the size classes of the ATC'18 study). With the feature of the same
@@ -181,21 +190,25 @@ pub struct PlaceArgs {
 }
 
 /// Keys from a key set or a file, and the type of keys.
-#[derive(Args, Clone, Debug, Default)]
+#[derive(Args, Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct KeyFileArgs {
     /// Takes the key space from a key set, which is made from the seed, and loads half of it: words
     /// (of 8 to 20 bytes), uuid (as text), email or url (both of at most 40 bytes)
     #[arg(id = "keyset", long = "keyset", value_name = "SET")]
+    #[serde(rename = "keyset")]
     pub set: Option<String>,
 
     /// Takes the key space from a file and loads half of it: one key per line, or the SOSD format
     /// (a 64-bit little-endian count, then 64-bit little-endian words)
     #[arg(id = "key_file", long = "key-file", value_name = "FILE")]
+    #[serde(rename = "key-file")]
     pub file: Option<std::path::PathBuf>,
 
     /// The format of the key file: lines or sosd [default: sosd if the name ends in _uint64, .sosd,
     /// .u64 or .bin, else lines]
     #[arg(id = "key_format", long = "key-format", value_name = "FORMAT")]
+    #[serde(rename = "key-format")]
     pub format: Option<String>,
 
     /// u64; u128 (each 64-bit key widened to 128 bits, in the same order); bytes (generated keys as
@@ -206,7 +219,8 @@ pub struct KeyFileArgs {
 }
 
 /// How the threads of Patricia tries are synchronised.
-#[derive(Args, Debug, Default)]
+#[derive(Args, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct SyncArgs {
     /// The synchronisation of Patricia tries: optimistic (lock teleportation, validated in
     /// software), rtm (lock teleportation by hardware transactions), or hand-over-hand locks: spin,

@@ -1,7 +1,9 @@
 //! The flags of `silvics bench`.
 
 use super::args::{KeyFileArgs, PlaceArgs, SyncArgs};
+use super::shard::{ShardArgs, table};
 use clap::Args;
+use serde::{Deserialize, Serialize};
 
 /// Runs that are kept, to compare later runs with them.
 #[derive(Args, Clone, Debug, Default)]
@@ -25,7 +27,8 @@ pub struct KeptArgs {
     pub noise: Option<String>,
 }
 
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 // Negative numbers are refused by their flag, in its words; the last of a repeated flag counts.
 #[command(allow_negative_numbers = true, args_override_self = true)]
 pub struct BenchArgs {
@@ -39,6 +42,7 @@ pub struct BenchArgs {
     pub variant: Option<String>,
 
     #[command(flatten)]
+    #[serde(flatten)]
     pub sync: SyncArgs,
 
     /// The number of keys that are loaded, out of a key space twice as large, such as 100k or 1M
@@ -47,6 +51,7 @@ pub struct BenchArgs {
     pub keys: Option<String>,
 
     #[command(flatten)]
+    #[serde(flatten)]
     pub key_file: KeyFileArgs,
 
     /// u64; for maps (map, peer:artmap, peer:btreemap-rwlock, peer:crossbeam-skiplist, peer:scc)
@@ -106,6 +111,7 @@ pub struct BenchArgs {
     pub loads: Option<String>,
 
     #[command(flatten)]
+    #[serde(flatten)]
     pub place: PlaceArgs,
 
     /// The most memory that each of our indexes may hold, such as 64M or 1G
@@ -132,15 +138,22 @@ pub struct BenchArgs {
     /// file: route nodes, base nodes, splits, joins, statistics. A plot is written beside it, with
     /// the ending .svg. Each sample looks at every base node; the file has the time that this took
     #[arg(long, value_name = "FILE")]
+    #[serde(skip)]
     pub trace_adaptation: Option<std::path::PathBuf>,
 
     /// Writes the whole result into one HTML file that needs no other file: charts, tables, the
     /// machine, the command and all samples
     #[arg(long, value_name = "FILE")]
+    #[serde(skip)]
     pub html: Option<std::path::PathBuf>,
 
     #[command(flatten)]
+    #[serde(skip)]
     pub kept: KeptArgs,
+
+    #[command(flatten)]
+    #[serde(skip)]
+    pub part: ShardArgs,
 
     /// The seed of all random choices
     #[arg(long, value_name = "N", default_value = "1")]
@@ -148,5 +161,6 @@ pub struct BenchArgs {
 
     /// table, json or csv
     #[arg(long, value_name = "FORMAT", default_value = "table")]
+    #[serde(skip, default = "table")]
     pub format: String,
 }

@@ -1,9 +1,12 @@
 //! The flags of `silvics memtable`.
 
+use crate::flags::shard::{ShardArgs, table};
 use clap::Args;
+use serde::{Deserialize, Deserializer, Serialize};
 use std::path::PathBuf;
 
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 #[command(allow_negative_numbers = true, args_override_self = true)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct MemtableArgs {
@@ -57,6 +60,7 @@ pub struct MemtableArgs {
     /// files]. It is read again after the last round, and removed after each run
     #[arg(long, value_name = "DIR", num_args = 0..=1, conflicts_with = "no_wal")]
     #[expect(clippy::option_option, reason = "no flag, the flag alone, the flag with a folder")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub wal: Option<Option<PathBuf>>,
 
     /// Writes no log, as is the default
@@ -75,11 +79,22 @@ pub struct MemtableArgs {
     #[arg(long, value_name = "R", default_value = "5")]
     pub rounds: String,
 
+    #[command(flatten)]
+    #[serde(skip)]
+    pub part: ShardArgs,
+
     /// The seed of all random choices
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: String,
 
     /// table, json or csv
     #[arg(long, value_name = "FORMAT", default_value = "table")]
+    #[serde(skip, default = "table")]
     pub format: String,
+}
+
+/// Reads the value of a flag that was given, perhaps without a folder.
+#[expect(clippy::option_option, reason = "no flag, the flag alone, the flag with a folder")]
+fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<PathBuf>>, D::Error> {
+    Option::deserialize(from).map(Some)
 }

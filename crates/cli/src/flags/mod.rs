@@ -10,6 +10,7 @@
 //! | `memtable` | the flags of `silvics memtable` |
 //! | `place` | `--placement`, `--pages` and how pools are tuned |
 //! | `reproduce` | the flags of `silvics reproduce` |
+//! | `shard` | `--shard` and `--out`, and the flags of `silvics collect` |
 //! | `source` | `--keyset`, `--key-file`, `--key-format` and `--key-type` |
 //! | `store` | the flags of `silvics store` |
 //! | `sync` | `--sync` and `--fallback` |
@@ -25,6 +26,7 @@ pub mod install;
 pub mod memtable;
 pub mod place;
 pub mod reproduce;
+pub mod shard;
 pub mod source;
 pub mod store;
 pub mod sync;

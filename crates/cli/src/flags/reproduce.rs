@@ -1,9 +1,12 @@
 //! The flags of `silvics reproduce`.
 
 use super::args::SyncArgs;
+use super::shard::{ShardArgs, table};
 use clap::Args;
+use serde::{Deserialize, Serialize};
 
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 #[command(allow_negative_numbers = true, args_override_self = true)]
 pub struct ReproduceArgs {
     /// Which experiments, such as bst/1.5
@@ -43,21 +46,29 @@ pub struct ReproduceArgs {
     pub db_bench: Option<std::path::PathBuf>,
 
     #[command(flatten)]
+    #[serde(flatten)]
     pub sync: SyncArgs,
 
     /// Loads a trie, and does nothing else: for children of trie/3.2 and trie/3.4, under tools that
     /// count what a process does
     #[arg(long, hide = true)]
+    #[serde(skip)]
     pub load_only: Option<String>,
 
     /// Writes the maps of trie/3.6 into a file, as SVG
     #[arg(long, value_name = "FILE")]
+    #[serde(skip)]
     pub svg: Option<std::path::PathBuf>,
 
     /// Writes the results into one HTML file that needs no other file: claims, evidence, verdicts,
     /// and what cannot be shown here
     #[arg(long, value_name = "FILE")]
+    #[serde(skip)]
     pub html: Option<std::path::PathBuf>,
+
+    #[command(flatten)]
+    #[serde(skip)]
+    pub part: ShardArgs,
 
     /// The seed of all random choices
     #[arg(long, value_name = "N", default_value = "1")]
@@ -65,5 +76,6 @@ pub struct ReproduceArgs {
 
     /// table, or json: an object for each experiment, on a line of its own
     #[arg(long, value_name = "FORMAT", default_value = "table")]
+    #[serde(skip, default = "table")]
     pub format: String,
 }

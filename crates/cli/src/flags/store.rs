@@ -1,7 +1,9 @@
 //! The flags of `silvics store`.
 
 use crate::flags::args::PlaceArgs;
+use crate::flags::shard::{ShardArgs, table};
 use clap::{Args, Subcommand};
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 #[derive(Args, Debug)]
@@ -20,7 +22,8 @@ pub enum StoreBenchmark {
     Tpcc(TpccVerb),
 }
 
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Subcommand, Serialize, Deserialize)]
+#[serde(tag = "phase", rename_all = "kebab-case")]
 pub enum YcsbVerb {
     /// Loads the records, and measures that
     Load(Box<YcsbArgs>),
@@ -29,7 +32,8 @@ pub enum YcsbVerb {
 }
 
 /// The databases to be measured.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct ContenderArgs {
     /// The indexes: map (the structure words), peer:NAME, or structures of `silvics list`, each
     /// also in one of the variants listed there, as occ-avl:baseline; also the group bst, and
@@ -52,10 +56,12 @@ pub struct ContenderArgs {
     pub mixed: bool,
 
     #[command(flatten)]
+    #[serde(flatten)]
     pub place: PlaceArgs,
 }
 
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 #[command(allow_negative_numbers = true, args_override_self = true)]
 pub struct YcsbArgs {
     /// A property file of YCSB, such as workloads/workloada. Later files override earlier ones
@@ -82,6 +88,7 @@ pub struct YcsbArgs {
     pub transactions: Option<String>,
 
     #[command(flatten)]
+    #[serde(flatten)]
     pub contenders: ContenderArgs,
 
     /// Threads, each pinned to a core [default: one per core]
@@ -108,6 +115,7 @@ pub struct YcsbArgs {
     /// Keeps a log of each store in this folder, which must be empty or new. A transaction ends
     /// when its record is in the log, and synced. The logs stay there
     #[arg(long, value_name = "DIR")]
+    #[serde(skip)]
     pub log: Option<PathBuf>,
 
     /// Runs transactions of one thread through a model of a machine, and prints how many
@@ -120,16 +128,22 @@ pub struct YcsbArgs {
     #[arg(long, value_name = "R")]
     pub rounds: Option<String>,
 
+    #[command(flatten)]
+    #[serde(skip)]
+    pub part: ShardArgs,
+
     /// The seed of all random choices
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: String,
 
     /// table, json, csv, or ycsb (the lines that YCSB prints, of one result)
     #[arg(long, value_name = "FORMAT", default_value = "table")]
+    #[serde(skip, default = "table")]
     pub format: String,
 }
 
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Subcommand, Serialize, Deserialize)]
+#[serde(tag = "phase", rename_all = "kebab-case")]
 pub enum TpccVerb {
     /// Loads the tables, and measures that
     Load(Box<TpccArgs>),
@@ -140,7 +154,17 @@ pub enum TpccVerb {
     Check(Box<TpccArgs>),
 }
 
-#[derive(Args, Clone, Debug)]
+impl TpccVerb {
+    /// The flags.
+    pub fn args(&self) -> &TpccArgs {
+        match self {
+            Self::Load(args) | Self::Run(args) | Self::Check(args) => args,
+        }
+    }
+}
+
+#[derive(Args, Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 #[command(allow_negative_numbers = true, args_override_self = true)]
 pub struct TpccArgs {
     /// The number of warehouses [default: one for each thread]
@@ -151,6 +175,7 @@ pub struct TpccArgs {
     /// there: `load` needs an empty folder, the other verbs a database that was loaded. A
     /// transaction ends when its record is in the log, and synced
     #[arg(long, value_name = "DIR")]
+    #[serde(skip)]
     pub data: Option<PathBuf>,
 
     /// The terminals of each thread in a run with `--data`, at most 16: the thread makes one
@@ -164,6 +189,7 @@ pub struct TpccArgs {
     pub mix: String,
 
     #[command(flatten)]
+    #[serde(flatten)]
     pub contenders: ContenderArgs,
 
     /// Threads, each pinned to a core [default: one per core]
@@ -182,12 +208,17 @@ pub struct TpccArgs {
     #[arg(long, value_name = "R")]
     pub rounds: Option<String>,
 
+    #[command(flatten)]
+    #[serde(skip)]
+    pub part: ShardArgs,
+
     /// The seed of all random choices
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: String,
 
     /// table, json or csv
     #[arg(long, value_name = "FORMAT", default_value = "table")]
+    #[serde(skip, default = "table")]
     pub format: String,
 
     /// Loads a small database with 1000 items and 60 customers in a district, for tests

@@ -8,11 +8,13 @@
 //! | `check` | the checks of a run |
 //! | `keys` | keys and values, and the draws of threads |
 //! | `pointer` | the skip list whose nodes lead to their keys, as an index |
+//! | `parts` | a benchmark on several machines |
 //! | `report` | the result, as data |
 //! | `render` | tables and CSV |
 
 pub mod check;
 pub mod keys;
+mod parts;
 pub mod plan;
 pub mod pointer;
 mod render;
@@ -20,12 +22,14 @@ mod report;
 pub mod run;
 pub mod work;
 
+use crate::campaign;
 use crate::drive::subject::Crew;
 use crate::flags::error::Error;
 use crate::flags::memtable::MemtableArgs;
 use crate::host::machine::Machine;
 use crate::interrupt;
 use crate::progress::Progress;
+pub use parts::Parts;
 use plan::{Cell, Contender, Plan};
 use report::{Report, Row};
 use run::{Job, Sample};
@@ -33,6 +37,9 @@ use run::{Job, Sample};
 /// Runs the workloads and prints the result. Returns whether the user interrupted it: then the
 /// result has the runs that were finished.
 pub fn memtable(args: &MemtableArgs) -> Result<bool, Error> {
+    if let Some(interrupted) = campaign::part::<Parts>(args, &args.part)? {
+        return Ok(interrupted);
+    }
     let crew = Crew::new();
     let plan = Plan::new(args, crew.threads)?;
     interrupt::catch();

@@ -33,9 +33,15 @@ const LEVELS: [(Level, &str); 3] =
 const VERDICTS: [Verdict; 4] =
     [Verdict::Confirmed, Verdict::NotSeen, Verdict::Contradicted, Verdict::CannotBeShown];
 
-/// The page of these reports. `stopped` is the error that ended the run, if one did.
-pub fn page(lab: &Lab, reports: &[Report], stopped: Option<&Error>) -> Result<String, Error> {
-    let entries = entries(reports, stopped);
+/// The page of these reports. `stopped` is the error that ended the run, if one did. `missing` are
+/// the experiments that parts of a campaign have yet to run.
+pub fn page(
+    lab: &Lab,
+    reports: &[Report],
+    stopped: Option<&Error>,
+    missing: &[String],
+) -> Result<String, Error> {
+    let entries = entries(reports, stopped, missing);
     let mut page = Page::new("Experiments of the literature, repeated");
     page.facts(&facts(lab));
     page.paragraph(
@@ -64,15 +70,20 @@ pub fn page(lab: &Lab, reports: &[Report], stopped: Option<&Error>) -> Result<St
 }
 
 /// All numbers of the list, in its order.
-fn entries<'a>(reports: &'a [Report], stopped: Option<&Error>) -> Vec<Entry<'a>> {
-    let why = || match stopped {
+fn entries<'a>(
+    reports: &'a [Report],
+    stopped: Option<&Error>,
+    missing: &[String],
+) -> Vec<Entry<'a>> {
+    let why = |name: &str| match stopped {
+        None if missing.iter().any(|of| of == name) => "its part has not run it yet".into(),
         Some(Error::Interrupted) => "the run was interrupted before it".into(),
         Some(error) => format!("the run ended before it: {error}"),
         None => "the command line does not name it".into(),
     };
     let of = |one: &'static Experiment| {
         let report = reports.iter().find(|report| report.experiment == one.name);
-        let state = report.map_or_else(|| State::NotRun(why()), State::Judged);
+        let state = report.map_or_else(|| State::NotRun(why(one.name)), State::Judged);
         Entry { name: one.name, title: one.title, state }
     };
     let mut entries = Vec::new();
@@ -316,13 +327,16 @@ mod tests {
         let error = Error::Wrong { index: "a<b".into(), what: "nothing".into() };
         let first = all().next().expect("an experiment");
         let reports = [Report::failed(first, &mut lab, &error)];
-        let html = page(&lab, &reports, Some(&Error::Interrupted)).expect("a page");
+        let html = page(&lab, &reports, Some(&Error::Interrupted), &[]).expect("a page");
         assert!(html.contains("1 failed") && html.contains("25 not run"), "{html}");
         assert!(html.contains("The run failed: <code>a&lt;b</code> gave a wrong answer"), "{html}");
         assert!(html.contains("The run was interrupted before it"), "{html}");
-        let why = |stopped: Option<&Error>| page(&lab, &reports, stopped).expect("a page");
+        let next = all().nth(1).expect("another experiment").name.to_owned();
+        let why = |stopped: Option<&Error>| page(&lab, &reports, stopped, &[]).expect("a page");
         assert!(why(Some(&error)).contains("The run ended before it: <code>a&lt;b"));
         assert!(why(None).contains("The command line does not name it"));
+        let html = page(&lab, &reports, None, &[next]).expect("a page");
+        assert_eq!(html.matches("Its part has not run it yet").count(), 1, "{html}");
     }
 
     /// The page called such an experiment "cannot be shown here", and the document did not.
@@ -333,7 +347,7 @@ mod tests {
             let mut lab = Lab::new(Plan::new(&args).expect("a plan"));
             let first = all().next().expect("an experiment");
             let report = Report::new(first, &mut lab, Vec::new());
-            (report.outcome(), page(&lab, &[report], None).expect("a page"))
+            (report.outcome(), page(&lab, &[report], None, &[]).expect("a page"))
         };
         for (levels, outcome) in [
             ("facts,model", "none without the clock"),

@@ -16,6 +16,7 @@ use crate::flags::args::{Format, KeyFileArgs, PlaceArgs, SyncArgs};
 use crate::flags::bench::{BenchArgs, KeptArgs};
 use crate::flags::error::Error;
 use crate::flags::place::Place;
+use crate::flags::shard::ShardArgs;
 use crate::flags::types::KeyType;
 use crate::flags::units::Bytes;
 use crate::host::machine::Machine;
@@ -378,6 +379,7 @@ impl Lab {
             counters: false,
             latency: false,
             kept: KeptArgs::default(),
+            part: ShardArgs::default(),
             seed: self.plan.seed.to_string(),
             format: "json".into(),
         };

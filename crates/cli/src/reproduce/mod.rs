@@ -20,6 +20,7 @@
 //! | `memtable` | experiments on memtables |
 //! | `trie` | experiments on Patricia tries |
 //! | `turns` | runs on threads, in turns |
+//! | `parts` | experiments on several machines |
 //! | `report` | the result, as a table and as JSON |
 //! | `html` | all results, as a page |
 //! | `document` | the tables of docs/experiments.md |
@@ -34,11 +35,13 @@ mod heat;
 mod html;
 mod lab;
 mod memtable;
+mod parts;
 mod plan;
 mod report;
 mod trie;
 mod turns;
 
+use crate::campaign;
 use crate::flags::args::Format;
 use crate::flags::error::Error;
 use crate::flags::reproduce::ReproduceArgs;
@@ -47,9 +50,10 @@ use crate::output::{File, Outputs};
 use crate::progress;
 use evidence::{Evidence, Level};
 use lab::Lab;
+pub use parts::Parts;
 use plan::Plan;
 use report::Report;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// An experiment of a source.
 pub struct Experiment {
@@ -115,37 +119,22 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<u8, Error> {
     if let Some(load) = &args.load_only {
         return trie::load_only(load).map(|()| 0);
     }
-    let format = match Format::parse(&args.format)? {
-        Format::Csv => {
-            let problem = "evidence is of several sorts: choose table or json";
-            return Err(Error::value("--format", problem));
-        }
-        format => format,
-    };
-    let mut plan = Plan::new(args)?;
-    let chosen = plan::chosen(args, all())?;
-    plan.sync = trie::sync(&args.sync, &chosen, &plan)?;
+    if let Some(interrupted) = campaign::part::<Parts>(args, &args.part)? {
+        return Ok(if interrupted { interrupt::EXIT_CODE } else { 0 });
+    }
+    let format = format(&args.format)?;
+    let (plan, chosen) = read(args)?;
     let files = files(args, &chosen, &plan)?;
     if chosen.is_empty() {
         return report::list(all(), format).map(|()| 0);
     }
     interrupt::catch();
-    let mut lab = Lab::new(plan);
-    if args.with_erlang {
-        lab.erlang = Some(ets::erlang(&chosen)?);
-    }
-    lab.db_bench =
-        args.db_bench.as_deref().map(|path| memtable::db_bench(path, &chosen)).transpose()?;
+    let mut lab = lab(args, &chosen, plan)?;
     let (mut reports, mut stopped) = (Vec::new(), None);
     let mut outputs = Outputs::default();
     for experiment in &chosen {
-        lab.plan = lab.plan.clone().on(experiment.machine)?;
-        let report = match (experiment.gather)(&mut lab) {
-            Ok(evidence) => Report::new(experiment, &mut lab, evidence),
-            Err(error) if args.all && !matches!(error, Error::Interrupted) => {
-                progress::note(&format!("{} failed: {error}", experiment.name));
-                Report::failed(experiment, &mut lab, &error)
-            }
+        let report = match run(experiment, &mut lab, args.all) {
+            Ok(report) => report,
             Err(error) => {
                 stopped = Some(error);
                 break;
@@ -158,7 +147,7 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<u8, Error> {
         reports.push(report);
     }
     if let Some(file) = &files.page {
-        let page = html::page(&lab, &reports, stopped.as_ref());
+        let page = html::page(&lab, &reports, stopped.as_ref(), &[]);
         outputs.tried(page.and_then(|page| file.write(page.as_bytes())));
     }
     // The reason why the run ended counts for more than a file that cannot be written.
@@ -167,6 +156,49 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<u8, Error> {
     ended.tried(outputs.finish());
     ended.finish()?;
     Ok(u8::from(reports.iter().any(|report| report.failed.is_some())))
+}
+
+/// Reads `--format`.
+fn format(text: &str) -> Result<Format, Error> {
+    match Format::parse(text)? {
+        Format::Csv => {
+            let problem = "evidence is of several sorts: choose table or json";
+            Err(Error::value("--format", problem))
+        }
+        format => Ok(format),
+    }
+}
+
+/// The plan and the experiments of a command line.
+fn read(args: &ReproduceArgs) -> Result<(Plan, Vec<&'static Experiment>), Error> {
+    let mut plan = Plan::new(args)?;
+    let chosen = plan::chosen(args, all())?;
+    plan.sync = trie::sync(&args.sync, &chosen, &plan)?;
+    Ok((plan, chosen))
+}
+
+/// The tools of these experiments.
+fn lab(args: &ReproduceArgs, chosen: &[&Experiment], plan: Plan) -> Result<Lab, Error> {
+    let mut lab = Lab::new(plan);
+    if args.with_erlang {
+        lab.erlang = Some(ets::erlang(chosen)?);
+    }
+    let read = |path: &PathBuf| memtable::db_bench(path, chosen);
+    lab.db_bench = args.db_bench.as_ref().map(read).transpose()?;
+    Ok(lab)
+}
+
+/// Runs an experiment. If `all` are run, its failure is its result.
+fn run(experiment: &Experiment, lab: &mut Lab, all: bool) -> Result<Report, Error> {
+    lab.plan = lab.plan.clone().on(experiment.machine)?;
+    match (experiment.gather)(lab) {
+        Ok(evidence) => Ok(Report::new(experiment, lab, evidence)),
+        Err(error) if all && !matches!(error, Error::Interrupted) => {
+            progress::note(&format!("{} failed: {error}", experiment.name));
+            Ok(Report::failed(experiment, lab, &error))
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// The files that are requested. Fails at once if one of them could not be written at the end.

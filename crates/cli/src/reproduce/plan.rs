@@ -142,6 +142,7 @@ pub(super) mod tests {
             experiments: Vec::new(),
             all: false,
             html: None,
+            part: crate::flags::shard::ShardArgs::default(),
             level: "facts,model,clock".into(),
             keys: None,
             quick: false,

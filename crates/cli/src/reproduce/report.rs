@@ -11,7 +11,7 @@ use crate::flags::units::Bytes;
 use crate::host::machine::Machine;
 use crate::output;
 use serde::Serialize;
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 
 /// The result of an experiment.
 #[derive(Debug, Serialize)]
@@ -65,7 +65,7 @@ pub struct Config {
 
 impl Report {
     /// The report on an experiment whose run failed.
-    pub fn failed(experiment: &Experiment, lab: &mut Lab, error: &Error) -> Self {
+    pub fn failed(experiment: &Experiment, lab: &mut Lab, error: &dyn Display) -> Self {
         let mut report = Self::new(experiment, lab, Vec::new());
         let reason = format!("the run failed: {error}");
         (report.cannot_show, report.failed) = (vec![reason], Some(error.to_string()));

@@ -7,12 +7,14 @@
 //! | `contenders` | the databases to be measured |
 //! | `engine` | the facts about a database that a report needs |
 //! | `timed`, `peers` | an index that measures its own time; maps of other crates as indexes |
+//! | `parts` | benchmarks on several machines |
 //! | `meter` | counts and times of transactions |
 //! | `report`, `render` | the result, as data and as text |
 
 mod contenders;
 mod engine;
 mod meter;
+mod parts;
 #[cfg(feature = "peers")]
 mod peers;
 mod render;
@@ -26,6 +28,8 @@ use crate::flags::store::{StoreArgs, StoreBenchmark};
 use crate::interrupt;
 use crate::progress::Progress;
 use meter::Sample;
+pub use tpcc::Tpcc;
+pub use ycsb::Ycsb;
 
 pub use contenders::names as indexes;
 

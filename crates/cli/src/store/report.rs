@@ -75,6 +75,13 @@ pub trait Configured: Serialize {
     fn common(&self) -> &Common;
     /// The common part.
     fn common_mut(&mut self) -> &mut Common;
+    /// The transactions whose order was checked, and the choices that this left open. `None` if
+    /// the benchmark does not check that.
+    fn ordered(&self) -> Option<(u64, u64)> {
+        None
+    }
+    /// Adds transactions whose order was checked, and choices that this left open.
+    fn count_ordered(&mut self, _transactions: u64, _open: u64) {}
     /// The line that describes the benchmark.
     fn headline(&self) -> String;
     /// The checks that the answers have passed.

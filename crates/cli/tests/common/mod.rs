@@ -78,6 +78,11 @@ impl Files {
         self.write(name, bytes)
     }
 
+    /// The path of a file of this name.
+    pub fn path(&self, name: &str) -> String {
+        self.0.path().join(name).to_string_lossy().into_owned()
+    }
+
     /// The path of a file that does not exist.
     pub fn missing(&self) -> String {
         self.0.path().join("none").to_string_lossy().into_owned()

@@ -160,6 +160,7 @@ pub(super) fn remarks(report: &Report) -> Vec<String> {
     if report.interrupted {
         remarks.push("Interrupted: this is what was finished.".into());
     }
+    remarks.extend(report.remarks.iter().cloned());
     if report.results.iter().any(|row| !row.checked) {
         remarks.push("Rows marked ? were not checked at the end.".into());
     }

@@ -61,8 +61,7 @@ impl Config {
 
     /// Counts transactions that were found to have a serial order.
     pub fn count_checked(&mut self, ordered: Ordered) {
-        *self.serializable.get_or_insert(0) += ordered.transactions;
-        *self.open_choices.get_or_insert(0) += ordered.open;
+        self.count_ordered(ordered.transactions, ordered.open);
     }
 }
 
@@ -73,6 +72,15 @@ impl Configured for Config {
 
     fn common_mut(&mut self) -> &mut Common {
         &mut self.common
+    }
+
+    fn ordered(&self) -> Option<(u64, u64)> {
+        self.serializable.zip(self.open_choices)
+    }
+
+    fn count_ordered(&mut self, transactions: u64, open: u64) {
+        *self.serializable.get_or_insert(0) += transactions;
+        *self.open_choices.get_or_insert(0) += open;
     }
 
     fn headline(&self) -> String {

@@ -6,17 +6,20 @@
 //! | `engine` | the database of a contender |
 //! | `data` | databases that are kept in a folder |
 //! | `run` | the measured loops |
+//! | `parts` | a benchmark on several machines |
 //! | `config` | the configuration in a result |
 
 mod config;
 mod data;
 mod engine;
+mod parts;
 mod plan;
 mod run;
 
 use super::contenders::Contender;
 use super::in_turns;
 use super::report::Report;
+use crate::campaign;
 use crate::drive::subject::Crew;
 use crate::flags::error::Error;
 use crate::flags::store::TpccVerb;
@@ -25,20 +28,21 @@ use crate::interrupt;
 use crate::progress::Progress;
 use config::Config;
 use engine::Engine;
+pub use parts::Tpcc;
 use plan::{Phase, Plan};
 use run::Ordered;
 
 /// Runs the benchmark and prints the result. Returns whether the user interrupted it.
 pub fn tpcc(verb: &TpccVerb) -> Result<bool, Error> {
+    if let Some(interrupted) = campaign::part::<Tpcc>(verb, &verb.args().part)? {
+        return Ok(interrupted);
+    }
     let crew = Crew::new();
     let mut plan = Plan::new(verb, crew.threads)?;
     let kept = data::open(&mut plan)?;
     interrupt::catch();
     let mut report = Report::new(Config::of(&plan), Machine::this(crew.threads));
-    let measured = match plan.phase {
-        Phase::Load => load(&plan, &crew, &mut report),
-        Phase::Run | Phase::Check => run(&plan, kept, &crew, &mut report),
-    };
+    let measured = measured(&plan, kept, &crew, &mut report);
     report.compare_best();
     report.interrupted = interrupt::pending();
     // The results of earlier numbers of threads are printed, too, if a later one fails.
@@ -46,6 +50,19 @@ pub fn tpcc(verb: &TpccVerb) -> Result<bool, Error> {
         report.print(plan.format)?;
     }
     measured.map(|()| report.interrupted)
+}
+
+/// Measures what a plan says, on a database that was kept if there is one.
+fn measured(
+    plan: &Plan,
+    kept: Option<Box<dyn Engine>>,
+    crew: &Crew,
+    report: &mut Report<Config>,
+) -> Result<(), Error> {
+    match plan.phase {
+        Phase::Load => load(plan, crew, report),
+        Phase::Run | Phase::Check => run(plan, kept, crew, report),
+    }
 }
 
 /// Measures loads. Each one is that of a new database.

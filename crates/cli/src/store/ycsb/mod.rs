@@ -9,6 +9,7 @@
 //! | `ours` | the store as an engine |
 //! | `databases` | other databases as engines |
 //! | `run` | the measured loops |
+//! | `parts` | a benchmark on several machines |
 //! | `costs` | a lookup alone and a dependent miss, measured in the same run |
 //! | `model` | the translations and lines that transactions need, in a model of a machine |
 //! | `recorder`, `traced` | an index that records its reads, and transactions with what they read |
@@ -26,6 +27,7 @@ mod lies;
 mod make;
 mod model;
 mod ours;
+mod parts;
 mod plan;
 mod recorder;
 mod run;
@@ -36,12 +38,14 @@ pub use costs::Costs;
 #[cfg(feature = "databases")]
 pub use databases::NAMES as DATABASES;
 pub use model::Modelled;
+pub use parts::Ycsb;
 
 use super::in_turns;
 use super::report::Report;
+use crate::campaign;
 use crate::drive::subject::Crew;
 use crate::flags::error::Error;
-use crate::flags::store::YcsbVerb;
+use crate::flags::store::{YcsbArgs, YcsbVerb};
 use crate::host::machine::Machine;
 use crate::interrupt;
 use crate::progress::{self, Progress};
@@ -51,10 +55,10 @@ use silvics_workload::ycsb::Inserts;
 
 /// Runs the benchmark and prints the result. Returns whether the user interrupted it.
 pub fn ycsb(verb: &YcsbVerb) -> Result<bool, Error> {
-    let (args, loads) = match verb {
-        YcsbVerb::Load(args) => (args, true),
-        YcsbVerb::Run(args) => (args, false),
-    };
+    let (args, loads) = flags_of(verb);
+    if let Some(interrupted) = campaign::part::<Ycsb>(verb, &args.part)? {
+        return Ok(interrupted);
+    }
     let crew = Crew::new();
     let plan = Plan::new(args, crew.threads, loads)?;
     for note in &plan.notes {
@@ -62,8 +66,7 @@ pub fn ycsb(verb: &YcsbVerb) -> Result<bool, Error> {
     }
     interrupt::catch();
     let mut report = Report::new(Config::of(&plan), Machine::this(crew.threads));
-    let measured =
-        if plan.loads { load(&plan, &crew, &mut report) } else { run(&plan, &crew, &mut report) };
+    let measured = measured(&plan, &crew, &mut report);
     report.compare_best();
     report.interrupted = interrupt::pending();
     // The results of earlier numbers of threads are printed, too, if a later one fails.
@@ -71,6 +74,19 @@ pub fn ycsb(verb: &YcsbVerb) -> Result<bool, Error> {
         plan.format.print(&report)?;
     }
     measured.map(|()| report.interrupted)
+}
+
+/// The flags, and whether only the load is measured.
+fn flags_of(verb: &YcsbVerb) -> (&YcsbArgs, bool) {
+    match verb {
+        YcsbVerb::Load(args) => (args, true),
+        YcsbVerb::Run(args) => (args, false),
+    }
+}
+
+/// Measures what a plan says.
+fn measured(plan: &Plan, crew: &Crew, report: &mut Report<Config>) -> Result<(), Error> {
+    if plan.loads { load(plan, crew, report) } else { run(plan, crew, report) }
 }
 
 /// Measures loads. Each one is that of a new database.

@@ -29,7 +29,7 @@ pub enum Output {
 }
 
 impl Output {
-    fn parse(text: &str) -> Result<Self, Error> {
+    pub fn parse(text: &str) -> Result<Self, Error> {
         if text == "ycsb" {
             return Ok(Self::Ycsb);
         }
@@ -37,6 +37,23 @@ impl Output {
             let problem = format!("`{text}` is not a format: choose table, json, csv or ycsb");
             Error::value("--format", problem)
         })
+    }
+}
+
+impl Output {
+    /// Fails if the format has no room for the results of a plan.
+    pub fn fits(self, plan: &Plan) -> Result<(), Error> {
+        let problem = match self {
+            Self::Ycsb if plan.model.is_some() => {
+                "`ycsb` has no room for a model: leave --model out, or choose json"
+            }
+            Self::Ycsb if plan.contenders.len() * plan.threads.len() > 1 => {
+                "`ycsb` has room for one result: name one index, policy, layout of rows, placement \
+                 and number of threads, or choose json"
+            }
+            _ => return Ok(()),
+        };
+        Err(Error::value("--format", problem))
     }
 }
 
@@ -174,18 +191,9 @@ impl Plan {
                                workload without scans";
                 return Err(Error::value("--model", problem));
             }
-            if self.format == Output::Ycsb {
-                let problem = "`ycsb` has no room for a model: leave --model out, or choose json";
-                return Err(Error::value("--format", problem));
-            }
             self.contenders.iter().try_for_each(|contender| recorder(contender).map(|_| ()))?;
         }
-        if let (Output::Ycsb, true) = (self.format, self.contenders.len() * self.threads.len() > 1)
-        {
-            let problem = "`ycsb` has room for one result: name one index, policy, layout of rows, \
-                           placement and number of threads, or choose json";
-            return Err(Error::value("--format", problem));
-        }
+        self.format.fits(self)?;
         if let (Job::Core(workload, _), true) = (&self.job, self.costs) {
             let shares = workload.settings().proportions;
             if shares.insert >= 1.0 {

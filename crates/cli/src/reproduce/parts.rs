@@ -1,0 +1,91 @@
+//! `silvics reproduce` in parts. A unit is an experiment.
+
+use super::evidence::Evidence;
+use super::heat::HeatMap;
+use super::lab::Lab;
+use super::plan::Plan;
+use super::report::{self, Report};
+use super::{Experiment, format, html, lab, read, run};
+use crate::campaign::Campaign;
+use crate::campaign::collected::Collected;
+use crate::flags::error::Error;
+use crate::flags::reproduce::ReproduceArgs;
+use serde::{Deserialize, Serialize};
+
+/// The experiments of a reproduction.
+pub struct Parts {
+    chosen: Vec<&'static Experiment>,
+    plan: Plan,
+    /// Whether the failure of an experiment is its result.
+    all: bool,
+    /// The tools, once they are prepared.
+    lab: Option<Lab>,
+}
+
+/// The result of an experiment.
+#[derive(Serialize, Deserialize)]
+pub struct Outcome {
+    evidence: Vec<Evidence>,
+    maps: Vec<HeatMap>,
+    failed: Option<String>,
+}
+
+impl Campaign for Parts {
+    const VERB: &'static str = "reproduce";
+    type Flags = ReproduceArgs;
+    type Outcome = Outcome;
+
+    fn refused(flags: &ReproduceArgs) -> Vec<(&'static str, bool)> {
+        vec![
+            ("--html", flags.html.is_some()),
+            ("--svg", flags.svg.is_some()),
+            ("--format", flags.format != "table"),
+        ]
+    }
+
+    fn plan(flags: &ReproduceArgs, _: usize) -> Result<Self, Error> {
+        let (plan, chosen) = read(flags)?;
+        if chosen.is_empty() {
+            let problem = "there is nothing to measure: name experiments, or add --all";
+            return Err(Error::value("--shard", problem));
+        }
+        Ok(Self { chosen, plan, all: flags.all, lab: None })
+    }
+
+    fn units(&self) -> Vec<String> {
+        self.chosen.iter().map(|experiment| experiment.name.into()).collect()
+    }
+
+    fn prepare(&mut self, flags: &ReproduceArgs) -> Result<(), Error> {
+        self.lab = Some(lab(flags, &self.chosen, self.plan.clone())?);
+        Ok(())
+    }
+
+    fn measure(&mut self, unit: usize) -> Result<Outcome, Error> {
+        let Some(lab) = &mut self.lab else { unreachable!("it was prepared") };
+        let Report { evidence, maps, failed, .. } = run(self.chosen[unit], lab, self.all)?;
+        Ok(Outcome { evidence, maps, failed })
+    }
+
+    fn report(self, collected: Collected<Outcome>) -> Result<u8, Error> {
+        let format = format(&collected.format)?;
+        let page = collected.page()?;
+        let (mut lab, mut reports) = (Lab::new(self.plan), Vec::new());
+        for unit in collected.units {
+            let (experiment, outcome) = (self.chosen[unit.number], unit.outcome);
+            lab.plan = lab.plan.on(experiment.machine)?;
+            (lab.machine, lab.maps) = (unit.machine, outcome.maps);
+            let report = match outcome.failed {
+                Some(error) => Report::failed(experiment, &mut lab, &error),
+                None => Report::new(experiment, &mut lab, outcome.evidence),
+            };
+            report::print(&report, format)?;
+            reports.push(report);
+        }
+        lab.machine = collected.machine;
+        if let Some(file) = page {
+            file.write(html::page(&lab, &reports, None, &collected.missing)?.as_bytes())?;
+        }
+        Ok(u8::from(reports.iter().any(|report| report.failed.is_some())))
+    }
+}
