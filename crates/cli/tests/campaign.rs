@@ -343,6 +343,8 @@ fn only_parts_of_one_campaign_are_collected() {
     refused(&collect(&[&files.write("json", "{}\n")]), &["is no part of a campaign"]);
     refused(&collect(&[&first, &second, "--format", "xml"]), &["--format", "`xml`"]);
     refused(&collect(&[&first, "--html", &files.path("")]), &["--html", "is a folder"]);
+    let page = collect(&[&first, &second, "--html", &second]);
+    refused(&page, &["FILE and --html exclude each other", "both name one file"]);
     let text = fs::read_to_string(&second).unwrap();
     let changed = |from: &str, to: &str| {
         assert!(text.contains(from), "{text}");

@@ -80,6 +80,11 @@ impl Parts {
                 "there is nothing to collect: name the files of all parts",
             ));
         }
+        let page = args.html.clone().map(|path| output::File { flag: "--html", path });
+        for path in &args.files {
+            let part = output::File { flag: "FILE", path: path.clone() };
+            output::File::distinct([&Some(part), &page])?;
+        }
         let read = |path: &PathBuf| Ok((path.clone(), Content::read(path)?));
         let files = args.files.iter().map(read).collect::<Result<_, _>>()?;
         let mut parts = Self { files, machines: Vec::new() };
