@@ -73,8 +73,51 @@ fn step(length: f64) -> f64 {
 
 /// A figure with no more digits than it needs.
 pub fn plain(figure: f64) -> String {
-    let text = format!("{figure:.4}");
+    let decimals = digits(figure).max(4);
+    let text = format!("{figure:.decimals$}");
     text.trim_end_matches('0').trim_end_matches('.').into()
+}
+
+/// The decimals of a figure that show three digits of it.
+fn digits(figure: f64) -> usize {
+    let figure = figure.abs();
+    if figure.is_normal() { (2.0 - figure.log10().floor()).clamp(0.0, 12.0) as usize } else { 0 }
+}
+
+/// A figure with three digits, or a little more.
+pub fn three_digits(figure: f64) -> String {
+    match figure {
+        of if of >= 100.0 => format!("{of:.0}"),
+        of if of >= 10.0 => format!("{of:.1}"),
+        of if of >= 0.1 => format!("{of:.2}"),
+        of => format!("{of:.0$}", digits(of)),
+    }
+}
+
+/// A unit of rates.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Unit {
+    /// The number of units in a million per second.
+    pub in_million: f64,
+    /// The word before what is counted. Empty for ones.
+    word: &'static str,
+}
+
+impl Unit {
+    /// The unit that suits the largest of these rates, which are millions per second.
+    pub fn of(millions: impl Iterator<Item = f64>) -> Self {
+        let (in_million, word) = match millions.fold(0.0, f64::max) {
+            most if most < 1e-4 && most > 0.0 => (1e6, ""),
+            most if most < 0.1 && most > 0.0 => (1e3, "thousand "),
+            _ => (1.0, "million "),
+        };
+        Self { in_million, word }
+    }
+
+    /// The name of the unit, with what is counted.
+    pub fn name(self, counted: &str) -> String {
+        format!("{}{counted} per second", self.word)
+    }
 }
 
 /// Nanoseconds in the unit that suits them.
@@ -103,11 +146,34 @@ mod tests {
         assert_eq!(linear(0.07), ["0", "0.02", "0.04", "0.06", "0.08"]);
         assert_eq!(linear(0.0), ["0", "0.5", "1"]);
         assert_eq!(linear(f64::NAN), ["0", "0.5", "1"]);
+        let slow = ["0", "0.000005", "0.00001", "0.000015", "0.00002"];
+        assert_eq!(linear(0.000_018), slow);
         let log = |low: f64, high: f64| ticks(&Scale::log([low, high].into_iter()));
         assert_eq!(log(0.2, 3.0), ["0.2", "0.5", "1", "2"]);
         assert_eq!(log(0.9, 1.25), ["0.9", "1", "1.1", "1.2"]);
         assert_eq!(log(80.0, 2e6), ["100", "1000", "10000", "100000", "1000000"]);
         assert_eq!(log(0.0, 0.0), ["0.99", "1", "1.01", "1.02"]);
+    }
+
+    #[test]
+    fn figures_keep_three_digits() {
+        let shown = [1234.56, 99.96, 12.345, 1.2345, 0.12345, 0.012_345, 0.000_021_24, 0.0];
+        let shown = shown.map(three_digits);
+        let expected = ["1235", "100.0", "12.3", "1.23", "0.12", "0.0123", "0.0000212", "0"];
+        assert_eq!(shown, expected);
+        assert_eq!(plain(1.0 / 3.0), "0.3333");
+    }
+
+    #[test]
+    fn slow_rates_have_a_smaller_unit() {
+        let unit = |millions: f64| {
+            let unit = Unit::of([0.0, millions].into_iter());
+            (unit.in_million * millions, unit.name("scans"))
+        };
+        assert_eq!(unit(0.5), (0.5, "million scans per second".into()));
+        assert_eq!(unit(0.0625), (62.5, "thousand scans per second".into()));
+        assert_eq!(unit(0.000_03).1, "scans per second");
+        assert_eq!(unit(0.0).1, "million scans per second");
     }
 
     #[test]

@@ -13,17 +13,15 @@ mod latency;
 mod names;
 
 use super::render;
-use super::report::{LoadRow, Report, Row};
+use super::report::{LoadRow, Report, Row, RowKey};
 use crate::drive::stats::{self, Interval};
 use crate::flags::error::Error;
 use crate::flags::units::plural;
 use crate::page::chart::{Bar, Bars, Lines, Point};
-use crate::page::scale::{Scale, plain};
+use crate::page::scale::{Scale, Unit, plain, three_digits};
 use crate::page::{self, Page, origin};
 use names::Names;
 
-/// The unit of throughput.
-const MOPS: &str = "million operations per second";
 /// The unit of ratios.
 const RATIO: &str = "ratio to the first contender, by round";
 
@@ -171,11 +169,12 @@ fn throughput(names: &Names, rows: &[&Row]) -> String {
     let mut threads = distinct(rows.iter().map(|row| row.threads));
     threads.sort_unstable();
     if let [only] = threads[..] {
-        let mut bars: Vec<Bar> =
-            rows.iter().map(|row| bar(names, row, String::new(), row.mops)).collect();
+        let unit = unit(rows.iter().map(|row| row.mops));
+        let bar = |row: &&Row| bar(names, &row.key, String::new(), scaled(row.mops, unit));
+        let mut bars: Vec<Bar> = rows.iter().map(bar).collect();
         bars.sort_by(|a, b| f64::total_cmp(&b.figure.median, &a.figure.median));
         let title = format!("Throughput with {only} thread{}", plural(only));
-        return Bars { title, unit: MOPS.into(), ratios: false, rows: bars }.html();
+        return Bars { title, unit: unit.name("operations"), ratios: false, rows: bars }.html();
     }
     let place = |row: &Row| threads.iter().position(|&of| of == row.threads);
     let ticks = threads.iter().map(ToString::to_string).collect();
@@ -192,12 +191,13 @@ fn lines(
     place: impl Fn(&Row) -> Option<usize>,
 ) -> String {
     let last = ticks.len().saturating_sub(1).max(1) as f64;
+    let unit = unit(rows.iter().map(|row| row.mops));
     let series = names.series(rows.iter().map(|row| &row.key), |number| {
         let of = rows.iter().filter(|row| names.number(&row.key) == number);
         let mut points: Vec<Point> = of
             .filter_map(|row| {
                 let x = place(row)? as f64 / last;
-                let Interval { median, low, high } = row.mops;
+                let Interval { median, low, high } = scaled(row.mops, unit);
                 Some(Point { x, y: median, ends: Some([low, high]), signed: true })
             })
             .collect();
@@ -206,23 +206,33 @@ fn lines(
     });
     Lines {
         title: title.into(),
-        unit: MOPS.into(),
+        unit: unit.name("operations"),
         across: across.into(),
         ticks: ticks.into_iter().enumerate().map(|(at, text)| (at as f64 / last, text)).collect(),
-        scale: Scale::linear(rows.iter().map(|row| row.mops.high)),
+        scale: Scale::linear(rows.iter().map(|row| scaled(row.mops, unit).high)),
         write: plain,
         series,
     }
     .html()
 }
 
-fn bar(names: &Names, row: &Row, group: String, figure: Interval) -> Bar {
+/// The unit of a chart of rates, which are millions per second.
+fn unit(mops: impl Iterator<Item = Interval>) -> Unit {
+    Unit::of(mops.map(|mops| mops.high))
+}
+
+fn scaled(Interval { median, low, high }: Interval, unit: Unit) -> Interval {
+    let [median, low, high] = [median, low, high].map(|end| end * unit.in_million);
+    Interval { median, low, high }
+}
+
+fn bar(names: &Names, key: &RowKey, group: String, figure: Interval) -> Bar {
     Bar {
         group,
-        name: names.name(&row.key),
-        number: names.number(&row.key),
+        name: names.name(key),
+        number: names.number(key),
         figure,
-        text: render::figure(figure.median),
+        text: three_digits(figure.median),
     }
 }
 
@@ -236,7 +246,7 @@ fn ratios(names: &Names, rows: &[&Row]) -> String {
     let bars = rows.iter().filter_map(|row| {
         let ratio = row.ratio?;
         let text = format!("{:.2}", ratio.median);
-        Some(Bar { text, ..bar(names, row, group(row), ratio) })
+        Some(Bar { text, ..bar(names, &row.key, group(row), ratio) })
     });
     let first = rows.first().map_or_else(String::new, |row| names.name(&row.key));
     let title = format!("Ratio to {first}");
@@ -254,28 +264,22 @@ fn load(page: &mut Page, names: &Names, loads: &[&LoadRow]) {
     let threads = loads[0].threads;
     let id = format!("load-{}", loads[0].key.cell);
     page.heading(3, &id, &format!("Load by {threads} thread{}", plural(threads)));
-    let bar = |load: &LoadRow, figure: Interval, text: String| Bar {
-        group: String::new(),
-        name: names.name(&load.key),
-        number: names.number(&load.key),
-        figure,
-        text,
-    };
+    let unit = unit(loads.iter().map(|load| load.mops));
+    let bar = |load: &LoadRow, figure| bar(names, &load.key, String::new(), figure);
     let mut speeds: Vec<Bar> =
-        loads.iter().map(|load| bar(load, load.mops, render::figure(load.mops.median))).collect();
+        loads.iter().map(|load| bar(load, scaled(load.mops, unit))).collect();
     speeds.sort_by(|a, b| f64::total_cmp(&b.figure.median, &a.figure.median));
     let mut bytes: Vec<Bar> = loads
         .iter()
         .filter_map(|load| {
             let bytes = load.footprint.bytes_per_key?;
             let figure = Interval { median: bytes, low: bytes, high: bytes };
-            Some(bar(load, figure, format!("{bytes:.1}")))
+            Some(Bar { text: format!("{bytes:.1}"), ..bar(load, figure) })
         })
         .collect();
     bytes.sort_by(|a, b| f64::total_cmp(&a.figure.median, &b.figure.median));
     let title = "Speed of the load".into();
-    let speeds =
-        Bars { title, unit: "million inserts per second".into(), ratios: false, rows: speeds };
+    let speeds = Bars { title, unit: unit.name("inserts"), ratios: false, rows: speeds };
     let title = "Memory after the load, the least first".into();
     let bytes = Bars { title, unit: "bytes per key".into(), ratios: false, rows: bytes };
     page.charts(&[speeds.html(), bytes.html()]);

@@ -12,6 +12,7 @@ use crate::flags::units;
 use crate::flags::units::plural;
 use crate::host::counters::PerOp;
 use crate::output;
+use crate::page::scale;
 use crate::table::Table;
 use crate::terminal::BEST;
 use comfy_table::CellAlignment;
@@ -337,27 +338,11 @@ pub(super) fn median_and_ends(ratio: Option<Interval>) -> [String; 2] {
     }
 }
 
-/// Three significant digits, or a little more.
+/// A throughput in million operations per second.
 pub(super) fn figure(mops: f64) -> String {
-    match mops {
-        m if m >= 100.0 => format!("{m:.0}"),
-        m if m >= 10.0 => format!("{m:.1}"),
-        m if m >= 0.1 => format!("{m:.2}"),
-        m => format!("{m:.4}"),
-    }
+    scale::three_digits(mops)
 }
 
 fn percent(share: Option<f64>) -> String {
     share.map_or(NOTHING.into(), |share| format!("{:.0} %", 100.0 * share))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::figure;
-
-    #[test]
-    fn figures_keep_three_digits() {
-        let shown = [1234.56, 99.96, 12.345, 1.2345, 0.12345, 0.012_345].map(figure);
-        assert_eq!(shown, ["1235", "100.0", "12.3", "1.23", "0.12", "0.0123"]);
-    }
 }
