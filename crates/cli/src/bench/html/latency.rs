@@ -78,6 +78,7 @@ fn curve(points: &[Percentile], last: f64) -> Vec<Point> {
             y: point.ns as f64,
             ends: None,
             signed: is_shown(point.percentile),
+            joined: true,
         })
         .collect()
 }

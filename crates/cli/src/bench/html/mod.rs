@@ -194,15 +194,18 @@ fn lines(
     let unit = unit(rows.iter().map(|row| row.mops));
     let series = names.series(rows.iter().map(|row| &row.key), |number| {
         let of = rows.iter().filter(|row| names.number(&row.key) == number);
-        let mut points: Vec<Point> = of
-            .filter_map(|row| {
-                let x = place(row)? as f64 / last;
-                let Interval { median, low, high } = scaled(row.mops, unit);
-                Some(Point { x, y: median, ends: Some([low, high]), signed: true })
-            })
-            .collect();
-        points.sort_by(|a, b| f64::total_cmp(&a.x, &b.x));
-        points
+        let mut placed: Vec<(usize, Interval)> =
+            of.filter_map(|row| Some((place(row)?, scaled(row.mops, unit)))).collect();
+        placed.sort_by_key(|(at, _)| *at);
+        let is_placed = |at| placed.iter().any(|(of, _)| *of == at);
+        let point = |(at, mops): &(usize, Interval)| Point {
+            x: *at as f64 / last,
+            y: mops.median,
+            ends: Some([mops.low, mops.high]),
+            signed: true,
+            joined: *at > 0 && is_placed(at - 1),
+        };
+        placed.iter().map(point).collect()
     });
     Lines {
         title: title.into(),

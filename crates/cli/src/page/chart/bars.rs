@@ -1,7 +1,7 @@
 //! Charts with a row for each contender: a bar from zero, or a dot on a scale of ratios.
 
 use super::super::scale::{Scale, plain};
-use super::{classes, figure, line, percent, sign, text};
+use super::{apart, classes, figure, line, percent, sign, text};
 use crate::drive::stats::Interval;
 use crate::svg::escape;
 use std::fmt::Write;
@@ -30,6 +30,8 @@ pub struct Bars {
 
 /// The height of a row.
 const HEIGHT: f64 = 22.0;
+/// The least width of a row.
+const NARROW: f64 = 220.0;
 
 impl Bars {
     /// The chart as a figure. Empty if there are no rows.
@@ -98,22 +100,18 @@ impl Bars {
     }
 }
 
-fn axis(content: &mut String, scale: &Scale, unit: &str) {
+/// The axis below rows, whose first and last cells are beside it.
+pub(super) fn axis(content: &mut String, scale: &Scale, unit: &str) {
     content.push_str("<span class=\"of\"></span><svg class=\"axis\">");
-    let mut end = f64::NEG_INFINITY;
-    for tick in scale.ticks() {
-        let at = scale.at(*tick);
-        // Labels that would touch are left out.
-        if at - end < 0.12 {
-            continue;
-        }
-        end = at;
-        let class = match at {
+    let ticks: Vec<(f64, String)> =
+        scale.ticks().iter().map(|tick| (scale.at(*tick), plain(*tick))).collect();
+    for (at, label) in apart(&ticks, NARROW) {
+        let class = match *at {
             at if at < 0.04 => "t soft",
             at if at > 0.96 => "a soft",
             _ => "m soft",
         };
-        text(content, class, at, 12.0, &plain(*tick));
+        text(content, class, *at, 12.0, label);
     }
     let _ = writeln!(
         content,

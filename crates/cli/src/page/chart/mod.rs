@@ -29,8 +29,13 @@ fn classes(number: usize) -> String {
 
 /// The sign of a contender, at a share of the width and a height in pixels.
 fn sign(svg: &mut String, number: usize, x: f64, y: f64) {
-    let (shape, class) = (SIGNS[number % SIGNS.len()], classes(number));
-    let x = percent(x);
+    sign_at(svg, number, &percent(x), y);
+}
+
+/// The sign of a contender, at a length from the left and a height in pixels.
+fn sign_at(svg: &mut String, number: usize, x: &str, y: f64) {
+    // Contenders of one colour have different signs.
+    let (shape, class) = (SIGNS[(number + number / COLOURS) % SIGNS.len()], classes(number));
     let _ = write!(
         svg,
         "<svg x=\"{x}\" y=\"{y:.1}\" class=\"sign {class}\"><path d=\"{shape}\"/></svg>"
@@ -57,6 +62,45 @@ fn text(svg: &mut String, class: &str, x: f64, y: f64, text: &str) {
     let _ = write!(svg, "<text class=\"{class}\" x=\"{x}\" y=\"{y:.1}\">{text}</text>");
 }
 
+/// The names of contenders with samples of their lines.
+fn legend<'a>(
+    content: &mut String,
+    class: &str,
+    contenders: impl Iterator<Item = (&'a str, usize)>,
+) {
+    let _ = write!(content, "<div class=\"{class}\">");
+    for (name, number) in contenders {
+        let class = classes(number);
+        let mut sample = String::new();
+        let _ =
+            write!(sample, "<line class=\"stroke {class}\" x1=\"0\" y1=\"7\" x2=\"28\" y2=\"7\"/>");
+        sign(&mut sample, number, 0.5, 7.0);
+        let name = escape(name);
+        let _ = write!(
+            content,
+            "<span class=\"key\"><svg width=\"28\" height=\"14\">{sample}</svg>{name}</span> "
+        );
+    }
+    content.push_str("</div>\n");
+}
+
+/// The width of a letter.
+const LETTER: f64 = 6.6;
+
+/// The labels that stand at an axis of at least this width in pixels without touching. Their
+/// places, from 0 to 1, ascend.
+fn apart(labels: &[(f64, String)], width: f64) -> Vec<&(f64, String)> {
+    let half = |label: &(f64, String)| label.1.chars().count() as f64 * LETTER / 2.0 + 3.0;
+    let mut shown: Vec<&(f64, String)> = Vec::new();
+    for label in labels {
+        let touches = |last: &&(f64, String)| (label.0 - last.0) * width < half(last) + half(label);
+        if !shown.last().is_some_and(touches) {
+            shown.push(label);
+        }
+    }
+    shown
+}
+
 /// A figure of a page with this title and a sentence about what it shows.
 fn figure(title: &str, about: &str, class: &str, content: &str) -> String {
     let (title, about) = (escape(title), escape(about));
@@ -64,4 +108,36 @@ fn figure(title: &str, about: &str, class: &str, content: &str) -> String {
         "<figure class=\"chart\">\n<figcaption>{title}</figcaption>\n<div class=\"{class}\" \
          role=\"img\" aria-label=\"{about}\">\n{content}</div>\n</figure>\n"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_do_not_touch() {
+        let labels = |texts: &[&str]| -> Vec<(f64, String)> {
+            let last = (texts.len() - 1).max(1) as f64;
+            texts.iter().enumerate().map(|(at, text)| (at as f64 / last, (*text).into())).collect()
+        };
+        let shown = |texts: &[&str]| -> Vec<String> {
+            apart(&labels(texts), 200.0).into_iter().map(|(_, text)| text.clone()).collect()
+        };
+        assert_eq!(shown(&["1", "2", "4"]), ["1", "2", "4"]);
+        assert_eq!(shown(&["1000"; 9]), ["1000"; 5]);
+        assert_eq!(shown(&["one"]), ["one"]);
+        assert_eq!(shown(&["a label that is as long as its axis"; 2]).len(), 1);
+    }
+
+    /// Within the number of contenders that the command has, no two look the same.
+    #[test]
+    fn contenders_differ() {
+        let look = |number| {
+            let mut svg = classes(number);
+            sign(&mut svg, number, 0.0, 0.0);
+            svg
+        };
+        let looks: std::collections::BTreeSet<String> = (0..96).map(look).collect();
+        assert_eq!(looks.len(), 96);
+    }
 }
