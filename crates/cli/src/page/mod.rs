@@ -5,7 +5,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `chart` | charts of bars and of lines, which fit any width |
+//! | `chart` | charts of bars, of lines and of dots, which fit any width |
 //! | `scale` | the scales of their axes |
 //! | `origin` | when, by which command and by which build a page was made |
 

@@ -6,6 +6,8 @@ use crate::bench::render::{self, workload};
 use crate::bench::report::{Report, Row};
 use crate::flags::units::{self, plural};
 use crate::output;
+use crate::page::chart::{Bar, Bars, Dots};
+use crate::page::scale::Scale;
 use crate::page::{Page, capital};
 
 /// The most columns of the first table.
@@ -123,12 +125,56 @@ pub(super) fn mixes(page: &mut Page, report: &Report, names: &Names) {
     for cell in rows.chunk_by(|a, b| a.key.cell == b.key.cell) {
         let title =
             format!("{}, {threads} thread{}", render::keys_heading(&cell[0].key), plural(threads));
-        // The word `mix` is below the chart.
-        let ticks = workloads.iter().map(|of| of.trim_start_matches("mix ").into()).collect();
-        charts.push(lines(&title, "mix", names, cell, ticks, place));
+        charts.push(by_workload(title, names, cell, &workloads));
     }
     page.charts(&charts);
     table(page, names, &rows, &workloads, |row| render::keys_heading(&row.key), place);
+}
+
+/// The most that the fastest median of a chart is above the slowest on a linear scale.
+const WIDE: f64 = 20.0;
+/// The most contenders in a chart of dots, so that each has a colour of its own.
+const DOTS: usize = 8;
+
+/// A chart of the throughput of rows by workload. Workloads are categories, so no lines join them.
+fn by_workload(title: String, names: &Names, rows: &[&Row], workloads: &[String]) -> String {
+    let contenders =
+        distinct(rows.iter().map(|row| (names.name(&row.key), names.number(&row.key))));
+    let unit = super::unit(rows.iter().map(|row| row.mops));
+    // The word `mix` is in the heading.
+    let named = |of: &str| of.trim_start_matches("mix ").to_owned();
+    if contenders.len() > DOTS {
+        let bars = workloads.iter().flat_map(|of| {
+            let rows = rows.iter().filter(|row| workload(row) == *of);
+            let bar =
+                |row: &&Row| super::bar(names, &row.key, named(of), super::scaled(row.mops, unit));
+            let mut bars: Vec<Bar> = rows.map(bar).collect();
+            bars.sort_by(|a, b| f64::total_cmp(&b.figure.median, &a.figure.median));
+            bars
+        });
+        let unit = unit.name("operations");
+        return Bars { title, unit, ratios: false, rows: bars.collect() }.html();
+    }
+    let figure = |of: &String, number: usize| {
+        let is = |row: &&&Row| workload(row) == *of && names.number(&row.key) == number;
+        rows.iter().find(is).map(|row| super::scaled(row.mops, unit))
+    };
+    let row = |of: &String| {
+        let figures = contenders.iter().map(|(_, number)| figure(of, *number)).collect();
+        (named(of), figures)
+    };
+    let shown = || rows.iter().map(|row| super::scaled(row.mops, unit));
+    let medians = || shown().map(|of| of.median);
+    let (least, most) = (medians().fold(f64::INFINITY, f64::min), medians().fold(0.0, f64::max));
+    let ends = shown().flat_map(|of| [of.low, of.high]);
+    let (scale, note) = if least > 0.0 && most / least > WIDE {
+        (Scale::log(ends), " (logarithmic)")
+    } else {
+        (Scale::linear(ends), "")
+    };
+    let unit = format!("{}{note}", unit.name("operations"));
+    let rows = workloads.iter().map(row).collect();
+    Dots { title, unit, scale, contenders, rows }.html()
 }
 
 /// A table of medians with their intervals: a row for each contender and other part, and a column

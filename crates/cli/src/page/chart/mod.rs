@@ -4,9 +4,11 @@
 //! Names are written beside bars and at the ends of lines, so no reader needs the colours.
 
 mod bars;
+mod dots;
 mod lines;
 
 pub use bars::{Bar, Bars};
+pub use dots::Dots;
 pub use lines::{Lines, Point, Series};
 
 use crate::svg::escape;
