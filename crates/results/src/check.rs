@@ -6,13 +6,15 @@
 //!   commits or machines;
 //! * a table of figures stands outside of regions, or a measured figure in a sentence, and is not
 //!   declared exact;
-//! * the results of experiments are of another commit than the tables;
 //! * kept output has no run;
-//! * the measured commit is no ancestor of this one, or a release was made after it.
+//! * the measured commit is no ancestor of this one, or a release was made after it;
+//! * the results of experiments are of another version than this one, of another commit than the
+//!   tables or of none, or of several machines (see `experiments`).
 //!
 //! Changes of code alone make nothing stale: every commit would. They are counted and printed.
 
 use crate::data::{self, Data};
+use crate::experiments;
 use crate::fault::{Fault, read};
 use crate::host::git;
 use crate::manifest::Manifest;
@@ -26,7 +28,8 @@ use std::path::{Path, PathBuf};
 const HOT: [&str; 4] =
     ["crates/sync/src", "crates/layout/src", "crates/pool/src", "crates/silvics/src"];
 
-/// All findings. If `unmeasured`, a table whose runs have no output is none.
+/// All findings. If `unmeasured`, a table whose runs have no output is none, nor are old results of
+/// experiments.
 pub(crate) fn findings(manifest: &Manifest, unmeasured: bool) -> Result<Vec<String>, Fault> {
     let mut findings = Vec::new();
     for path in pages(manifest)? {
@@ -36,7 +39,7 @@ pub(crate) fn findings(manifest: &Manifest, unmeasured: bool) -> Result<Vec<Stri
             findings.push(format!("{}: a manifest names it, and it is not there", path.display()));
         }
     }
-    runs(manifest, &mut findings)?;
+    runs(manifest, unmeasured, &mut findings)?;
     for entry in std::fs::read_dir(data::FOLDER).into_iter().flatten().flatten() {
         let path = entry.path();
         if manifest.runs().all(|run| data::path(Path::new(data::FOLDER), &run.id) != path) {
@@ -45,9 +48,6 @@ pub(crate) fn findings(manifest: &Manifest, unmeasured: bool) -> Result<Vec<Stri
     }
     Ok(findings)
 }
-
-/// The results of experiments, one in a line.
-const EXPERIMENTS: &str = "docs/results/experiments.jsonl";
 
 /// The pages at the root.
 const ROOT: [&str; 2] = ["README.md", "ARCHITECTURE.md"];
@@ -135,8 +135,8 @@ fn page(
     Ok(())
 }
 
-/// The stamps of all runs.
-fn runs(manifest: &Manifest, findings: &mut Vec<String>) -> Result<(), Fault> {
+/// The stamps of all runs, and the results of experiments unless figures may be unmeasured.
+fn runs(manifest: &Manifest, unmeasured: bool, findings: &mut Vec<String>) -> Result<(), Fault> {
     let mut commits: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     let mut machines: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for run in manifest.runs() {
@@ -166,33 +166,14 @@ fn runs(manifest: &Manifest, findings: &mut Vec<String>) -> Result<(), Fault> {
     for commit in commits.keys() {
         findings.extend(age(commit));
     }
-    if let Some(commit) = commits.keys().next().filter(|_| commits.len() == 1) {
-        findings.extend(experiments(commit)?);
+    let only = commits.keys().next().filter(|_| commits.len() == 1);
+    if let Some(commit) = only {
         long_run(commit);
     }
+    if !unmeasured {
+        findings.extend(experiments::findings(only.map(String::as_str))?);
+    }
     Ok(())
-}
-
-/// The results of experiments, if they are of another commit than the tables.
-fn experiments(commit: &str) -> Result<Option<String>, Fault> {
-    let path = Path::new(EXPERIMENTS);
-    if !path.exists() {
-        return Ok(None);
-    }
-    for line in read(path)?.lines() {
-        let result: serde_json::Value =
-            serde_json::from_str(line).map_err(|error| Fault(format!("{EXPERIMENTS}: {error}")))?;
-        let own = &result["machine"]["commit"];
-        if !own.as_str().is_some_and(|own| !own.is_empty() && commit.starts_with(own)) {
-            return Ok(Some(format!(
-                "{EXPERIMENTS}: {} is of the commit {own}, and the tables are of {}: run `just \
-                 experiments` there",
-                result["experiment"],
-                short(commit)
-            )));
-        }
-    }
-    Ok(None)
 }
 
 /// Says so if the figures of the long run are of another commit than the tables: it is repeated

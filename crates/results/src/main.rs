@@ -16,11 +16,13 @@
 //! * `select`, `table`: cells and tables from records.
 //! * `page`: regions of pages. `stray`: figures outside of them.
 //! * `check`: what makes pages stale.
+//! * `experiments`: what makes the results of experiments stale.
 //! * `shard`: parts for several machines.
 //! * `host`: the repository and the machine.
 
 mod check;
 mod data;
+mod experiments;
 mod fault;
 mod host;
 mod manifest;

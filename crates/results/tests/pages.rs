@@ -200,9 +200,13 @@ fn stale_pages_are_found() {
     let line = |commit: &str| {
         format!(r#"{{"experiment": "bst/1.2", "machine": {{"commit": {commit}}}}}"#) + "\n"
     };
-    for old in ["null", r#""1234567""#] {
+    for (old, expected) in [
+        ("null", "is of a command without a commit"),
+        (r#""1234567""#, "is of commit 1234567, and the tables are of"),
+    ] {
         fs::write(&experiments, line(old)).unwrap();
-        repository.finds(&format!("\"bst/1.2\" is of the commit {old}, and the tables are of"));
+        repository.finds(&format!("the result of bst/1.2 {expected}"));
+        repository.must(&["--check", "--unmeasured"]);
     }
     let data = repository.read(other);
     let commit = data.split("\"commit\":\"").nth(1).unwrap();
@@ -243,6 +247,60 @@ fn a_release_or_another_commit_or_machine_makes_figures_stale() {
     repository.replace("docs/results/data/calls.json", machine, "another machine");
     let (_, text) = repository.run(&["--check"]);
     assert!(text.contains("the figures are of 2 machines"), "{text}");
+}
+
+/// The results of two experiments, which no manifest has.
+#[test]
+fn stale_results_of_experiments_are_found() {
+    let repository = Repository::new();
+    let manifest = "[workspace.package]\nversion = \"0.2.0\"\n";
+    fs::write(repository.path("Cargo.toml"), manifest).unwrap();
+    repository.commit();
+    repository.must(&[]);
+    let file = "docs/results/experiments.jsonl";
+    let line = |experiment: &str, machine: &str| {
+        format!("{{\"experiment\":\"{experiment}\",\"machine\":{{{machine}}},\"evidence\":[]}}\n")
+    };
+    let write = |first: &str, second: &str| {
+        let lines = line("bst/1.2", first) + &line("ets/5.2", second);
+        fs::write(repository.path(file), lines).unwrap();
+    };
+    let short = Command::new("git")
+        .current_dir(&repository.0)
+        .args(["rev-parse", "--short", "HEAD"])
+        .output()
+        .unwrap();
+    let short = String::from_utf8(short.stdout).unwrap();
+    let of = |cpu: &str, version: &str, commit: &str| {
+        format!("\"cpu\":\"{cpu}\",\"silvics\":\"{version}\",\"commit\":{commit}")
+    };
+    let commit = format!("\"{}\"", short.trim());
+    let right = of("one", "0.2.0", &commit);
+    write(&right, &right);
+    repository.must(&["--check"]);
+    let finds = |second: &str, expected: &str| {
+        write(&right, second);
+        repository.finds(&format!("{file}: {expected}"));
+    };
+    finds(
+        &of("one", "0.1.0", &commit),
+        "the result of ets/5.2 is of silvics 0.1.0, and this is 0.2.0: `just experiments`",
+    );
+    finds(
+        &of("one", "0.2.0", "null"),
+        "the result of ets/5.2 is of a command without a commit: `just experiments`",
+    );
+    finds(
+        &of("two", "0.2.0", &commit),
+        "the results are of 2 machines: cpu \"one\" (bst/1.2); cpu \"two\" (ets/5.2)",
+    );
+    write(&right, &of("one", "0.2.0", "\"0badc0de\""));
+    repository.finds("the result of ets/5.2 is of commit 0badc0de, and the tables are of ");
+    fs::remove_dir_all(repository.path("docs/results/data")).unwrap();
+    repository.finds("the results are of 2 commits: 0badc0de (ets/5.2); ");
+    fs::write(repository.path(file), "{}\n").unwrap();
+    let (code, text) = repository.run(&["--check"]);
+    assert!(code == 2 && text.contains(&format!("{file}: missing field `experiment`")), "{text}");
 }
 
 #[test]
