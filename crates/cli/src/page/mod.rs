@@ -144,7 +144,7 @@ impl Page {
             let text = cell.content();
             let class = if *is_figure { " class=\"n\"" } else { "" };
             // Figures stay with their unit.
-            let text = escape(&text).replace(" %", "\u{a0}%");
+            let text = escape(&text).replace(" %", "\u{a0}%").replace(" thread", "\u{a0}thread");
             let _ = write!(self.body, "<{tag}{class}>{text}</{tag}>");
         }
         self.raw("</tr>\n");
@@ -240,10 +240,12 @@ pub fn marked(text: &str) -> String {
     parts.iter().enumerate().map(code).collect()
 }
 
-/// Whether a cell holds a figure, or stands for a missing one.
+/// Whether a cell holds a figure, or stands for a missing one. More words than a unit make a
+/// sentence, though it begins with a figure.
 fn is_figure(text: &str) -> bool {
     let text = text.trim_start_matches(['+', '−', '-']);
-    text.starts_with(|c: char| c.is_ascii_digit()) || text == "–"
+    let words = text.split(' ').filter(|word| word.starts_with(char::is_alphabetic)).count();
+    text.starts_with(|c: char| c.is_ascii_digit()) && words < 2 || text == "–"
 }
 
 /// The text as the beginning of a sentence.
@@ -306,5 +308,7 @@ mod tests {
         assert_eq!(marked("a `b"), "a `b");
         let figures = ["12.5", "−3 %", "–", "a", "", "-", "fast 3"].map(is_figure);
         assert_eq!(figures, [true, true, true, false, false, false, false]);
+        let long = ["8k u64 keys of 16k", "1.4 (0.8 – 1.6)", "12 ns"].map(is_figure);
+        assert_eq!(long, [false, true, true]);
     }
 }

@@ -177,7 +177,10 @@ fn by_workload(title: String, names: &Names, rows: &[&Row], workloads: &[String]
     Dots { title, unit, scale, contenders, rows }.html()
 }
 
-/// A table of medians with their intervals: a row for each contender and other part, and a column
+/// The most columns of intervals in one table, which has to fit a sheet of paper.
+const INTERVALS: usize = 6;
+
+/// Tables of medians with their intervals: a row for each contender and other part, and a column
 /// for each place.
 fn table(
     page: &mut Page,
@@ -187,19 +190,23 @@ fn table(
     other: impl Fn(&Row) -> String,
     place: impl Fn(&Row) -> Option<usize>,
 ) {
-    let header: Vec<&str> =
-        ["contender", "of"].into_iter().chain(columns.iter().map(String::as_str)).collect();
-    let mut table = output::table(&header);
     let of = |row: &Row| (other(row), names.number(&row.key), names.name(&row.key));
-    for key in distinct(rows.iter().map(|row| of(row))) {
-        let cells = (0..columns.len()).map(|at| {
-            let row = rows.iter().find(|row| of(row) == key && place(row) == Some(at));
-            row.map_or(render::NOTHING.into(), |row| {
-                format!("{} ({})", render::figure(row.mops.median), render::ends(row.mops))
-            })
-        });
-        let (other, _, name) = &key;
-        table.add_row([name.clone(), other.clone()].into_iter().chain(cells));
+    let keys = distinct(rows.iter().map(|row| of(row)));
+    let all: Vec<usize> = (0..columns.len()).collect();
+    for part in all.chunks(INTERVALS) {
+        let header = part.iter().map(|at| columns[*at].as_str());
+        let header: Vec<&str> = ["contender", "of"].into_iter().chain(header).collect();
+        let mut table = output::table(&header);
+        for key in &keys {
+            let cells = part.iter().map(|at| {
+                let row = rows.iter().find(|row| of(row) == *key && place(row) == Some(*at));
+                row.map_or(render::NOTHING.into(), |row| {
+                    format!("{} ({})", render::figure(row.mops.median), render::ends(row.mops))
+                })
+            });
+            let (other, _, name) = key;
+            table.add_row([name.clone(), other.clone()].into_iter().chain(cells));
+        }
+        page.titled_table("Million operations per second, with intervals", &table);
     }
-    page.titled_table("Million operations per second, with intervals", &table);
 }
