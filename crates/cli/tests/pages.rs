@@ -63,6 +63,17 @@ fn assert_sound(html: &str) {
         let to = link.attribute("href").and_then(|to| to.strip_prefix('#')).expect("a link");
         assert!(ids.contains(&to), "nothing is called {to}");
     }
+    // Each section has a link.
+    let linked: Vec<String> = elements(&page, "nav")
+        .into_iter()
+        .flat_map(|nav| {
+            nav.descendants().filter_map(|node| node.attribute("href")).map(str::to_owned)
+        })
+        .collect();
+    for section in elements(&page, "h2") {
+        let id = section.attribute("id").expect("a section with a name");
+        assert!(linked.contains(&format!("#{id}")), "no link leads to {id}: {linked:?}");
+    }
     // Without a script the page lacks its buttons, and nothing else.
     let buttons = elements(&page, "button");
     assert!(buttons.iter().all(|button| button.attribute("hidden").is_some()));
@@ -107,13 +118,119 @@ fn a_page_of_lists_has_lines_and_all_figures() {
     assert!(html.contains("silvics bench ") && html.contains(" UTC</dd>"), "no command or date");
     // A table for each number of threads in each of those four, of each load, by keys and by mix.
     assert_eq!(elements(&page, "table").len(), 8 + 2 + 2 + 1);
-    let cells = texts(&page, "td");
-    for row in json["results"].as_array().unwrap() {
-        let median = row["mops"]["median"].as_f64().unwrap();
-        let shown = if median >= 10.0 { format!("{median:.1}") } else { format!("{median:.2}") };
-        let is = |cell: &&String| **cell == shown || !(0.1..100.0).contains(&median);
-        assert!(cells.iter().any(|cell| is(&cell)), "{shown} is not in a table");
+    assert_figures(&page, &json);
+}
+
+/// The parts of a text that are numbers.
+fn numbers(text: &str) -> Vec<f64> {
+    text.split(|c: char| !c.is_ascii_digit() && c != '.').flat_map(str::parse).collect()
+}
+
+/// The median of a row and the ends of its interval.
+fn mops(row: &Value) -> Vec<f64> {
+    ["median", "low", "high"].map(|of| row["mops"][of].as_f64().expect("a figure")).to_vec()
+}
+
+/// Whether a table shows these figures, each with three digits.
+fn shows(shown: &[f64], figures: &[f64]) -> bool {
+    let is = |(shown, of): (&f64, &f64)| (shown - of).abs() <= 0.051 * of;
+    shown.len() == figures.len() && shown.iter().zip(figures).all(is)
+}
+
+/// Checks that each run has a row in the table of its keys, its mix and its threads, with its own
+/// figures.
+#[track_caller]
+fn assert_figures(page: &Document, json: &Value) {
+    let main = elements(page, "main")[0];
+    let (mut cell, mut mix, mut found) = (None, String::new(), 0);
+    for node in main.children().filter(Node::is_element) {
+        match node.tag_name().name() {
+            "h2" => cell = node.attribute("id").and_then(|id| id.strip_prefix("cell-")),
+            "h3" => mix = text(node),
+            _ => {}
+        }
+        let table = node.descendants().find(|node| node.has_tag_name("caption"));
+        let (Some(cell), Some(caption)) = (cell, table) else { continue };
+        let threads = numbers(&text(caption))[0];
+        let is = |row: &&Value| {
+            row["cell"].as_u64() == cell.parse().ok()
+                && mix == format!("Mix {}", row["mix"].as_str().expect("a mix"))
+                && row["threads"].as_f64() == Some(threads)
+        };
+        let runs: Vec<&Value> = json["results"].as_array().unwrap().iter().filter(is).collect();
+        let rows = node.descendants().filter(|node| node.has_tag_name("tr")).skip(1);
+        let rows: Vec<Vec<String>> =
+            rows.map(|row| row.children().filter(Node::is_element).map(text).collect()).collect();
+        assert_eq!(rows.len(), runs.len(), "{mix}, {threads} threads");
+        for (row, run) in rows.iter().zip(runs) {
+            assert_eq!(Some(row[0].as_str()), run["index"].as_str());
+            let shown = [numbers(&row[3]), numbers(&row[4])].concat();
+            assert!(shows(&shown, &mops(run)), "{mix}, {threads} threads: {row:?} of {run}");
+            found += 1;
+        }
     }
+    assert_eq!(found, json["results"].as_array().unwrap().len());
+}
+
+/// A cell of the table by mix has the figures of its contender, its keys and its mix.
+#[test]
+fn mixes_have_rows_of_dots_and_their_own_figures() {
+    let mixes = "100/0/0,90/5/5,80/10/10,50/25/25,0/50/50,20/40/40,40/30/30";
+    let args = ["--index", "skiplist,art", "--keys", "500", "--threads", "1,2", "--mix", mixes];
+    let (json, html) = bench_page(&args);
+    assert_sound(&html);
+    let page = parse(&html);
+    let dots = page.descendants().find(|node| node.attribute("class") == Some("bars dots"));
+    let dots = dots.expect("a chart of dots");
+    let signs = dots
+        .descendants()
+        .filter(|node| node.attribute("class").is_some_and(|class| class.starts_with("sign")));
+    // Two contenders in each row and in the legend.
+    assert_eq!(signs.count(), 2 * (7 + 1));
+    let mut labels = dots.children().filter(|node| node.attribute("class") == Some("of"));
+    assert!(mixes.split(',').all(|mix| labels.next().is_some_and(|label| text(label) == mix)));
+    // Seven mixes are in two tables.
+    let by_mix = "Million operations per second, with intervals";
+    let tables = elements(&page, "table").into_iter().filter(|table| {
+        table.children().any(|node| node.has_tag_name("caption") && text(node) == by_mix)
+    });
+    let mut seen = 0;
+    for table in tables {
+        let columns: Vec<String> = table
+            .descendants()
+            .filter(|node| node.has_tag_name("th"))
+            .map(|node| text(node).trim_start_matches("mix ").into())
+            .collect();
+        for row in table.descendants().filter(|node| node.has_tag_name("tr")).skip(1) {
+            let cells: Vec<String> = row.children().filter(Node::is_element).map(text).collect();
+            for (mix, cell) in columns.iter().zip(&cells).skip(2) {
+                let is = |run: &&Value| {
+                    run["index"] == cells[0] && run["mix"] == *mix && run["threads"] == 2
+                };
+                let run = json["results"].as_array().unwrap().iter().find(is).expect("a run");
+                assert!(shows(&numbers(cell), &mops(run)), "{cells:?} of {run}");
+                seen += 1;
+            }
+        }
+    }
+    assert_eq!(seen, 2 * 7);
+}
+
+/// Facts are shown as they are, and one contender is compared with nothing.
+#[test]
+fn a_page_of_one_contender_and_one_round_claims_no_more() {
+    let files = Files::new();
+    let file = files.write("a `b`.txt", "one\ntwo\nthree\nfour\nfive\nsix\n");
+    let args = ["--index", "art", "--key-file", &file, "--rounds", "1", "--threads", "1"];
+    let (_, html) = bench_page(&args);
+    assert_sound(&html);
+    let page = parse(&html);
+    let facts = texts(&page, "dd");
+    let keys = format!("6 of {file}, half of them loaded");
+    assert!(facts.contains(&keys), "{keys}: {facts:?}");
+    assert!(facts.iter().any(|fact| fact.contains("One round says nothing about the spread")));
+    assert!(!facts.iter().any(|fact| fact.contains("probability") || fact.contains("ratio")));
+    assert!(!texts(&page, "figcaption").iter().any(|title| title.starts_with("Ratio")));
 }
 
 #[test]

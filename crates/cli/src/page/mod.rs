@@ -28,6 +28,10 @@ pub struct Page {
     title: String,
     body: String,
     data: String,
+    /// The identifiers and texts of its sections.
+    sections: Vec<(String, String)>,
+    /// The place of the links to them in the body, if it has these.
+    contents: Option<usize>,
 }
 
 /// A file that the reader can save from a page.
@@ -46,7 +50,9 @@ const DATA: &str = "data";
 impl Page {
     /// A page with this title, which is also its first heading.
     pub fn new(title: &str) -> Self {
-        let mut page = Self { title: title.into(), body: String::new(), data: String::new() };
+        let [body, data] = [String::new(), String::new()];
+        let mut page =
+            Self { title: title.into(), body, data, sections: Vec::new(), contents: None };
         page.element("h1", title);
         page
     }
@@ -72,13 +78,16 @@ impl Page {
         let _ = writeln!(self.body, "<p><b>{label}:</b> {text}</p>");
     }
 
-    /// Adds a heading of this level that links can name.
+    /// Adds a heading of this level that links can name. One of level 2 begins a section.
     pub fn heading(&mut self, level: usize, id: &str, text: &str) {
+        if level == 2 {
+            self.sections.push((id.into(), text.into()));
+        }
         let (id, text) = (escape(id), escape(text));
         let _ = writeln!(self.body, "<h{level} id=\"{id}\">{text}</h{level}>");
     }
 
-    /// Adds names with what they stand for.
+    /// Adds names with what they stand for, as it is: a command may contain backticks.
     pub fn facts(&mut self, facts: &[(&str, String)]) {
         self.raw("<dl class=\"facts\">\n");
         for (name, text) in facts {
@@ -88,14 +97,9 @@ impl Page {
         self.raw("</dl>\n");
     }
 
-    /// Adds links to headings of the page.
-    pub fn contents(&mut self, entries: &[(String, String)]) {
-        self.raw("<nav aria-label=\"Contents\">\n<ul>\n");
-        for (id, text) in entries {
-            let _ =
-                writeln!(self.body, "<li><a href=\"#{}\">{}</a></li>", escape(id), escape(text));
-        }
-        self.raw("</ul>\n</nav>\n");
+    /// Adds links to all sections of the page here, also to those that follow.
+    pub fn contents(&mut self) {
+        self.contents = Some(self.body.len());
     }
 
     /// Adds a list.
@@ -208,8 +212,21 @@ impl Page {
         );
     }
 
+    /// Writes the links to the sections, where they belong.
+    fn link_sections(&mut self) {
+        let Some(place) = self.contents else { return };
+        let mut links = String::from("<nav aria-label=\"Contents\">\n<ul>\n");
+        for (id, text) in &self.sections {
+            let (id, text) = (escape(id), escape(text));
+            let _ = writeln!(links, "<li><a href=\"#{id}\">{text}</a></li>");
+        }
+        links.push_str("</ul>\n</nav>\n");
+        self.body.insert_str(place, &links);
+    }
+
     /// The finished page.
-    pub fn finish(self) -> String {
+    pub fn finish(mut self) -> String {
+        self.link_sections();
         let title = escape(&self.title);
         let script = if self.data.is_empty() {
             String::new()
@@ -298,6 +315,20 @@ mod tests {
         let back: serde_json::Value = serde_json::from_str(data.text().unwrap()).unwrap();
         assert_eq!(back, value);
         assert_eq!(page.matches("</script>").count(), 2);
+    }
+
+    #[test]
+    fn links_lead_to_all_sections_and_facts_are_as_they_are() {
+        let mut page = Page::new("a page");
+        page.facts(&[("Command", "silvics bench --key-file '`a`'".into())]);
+        page.contents();
+        page.heading(2, "one", "One & two");
+        page.heading(3, "part", "A part");
+        let page = page.finish();
+        assert!(page.contains("<dd>silvics bench --key-file '`a`'</dd>"), "{page}");
+        let links =
+            "<ul>\n<li><a href=\"#one\">One &amp; two</a></li>\n</ul>\n</nav>\n<h2 id=\"one\">";
+        assert!(page.contains(links) && !page.contains("#part"), "{page}");
     }
 
     #[test]

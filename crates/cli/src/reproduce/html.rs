@@ -44,6 +44,7 @@ pub fn page(
     let entries = entries(reports, stopped, missing);
     let mut page = Page::new("Experiments of the literature, repeated");
     page.facts(&facts(lab));
+    page.contents();
     page.paragraph(
         "Claims and their numbers are the sources', from the sources' machines. Thresholds were \
          chosen before the measurement. Everything under \u{201c}found\u{201d} is from this run.",
@@ -60,7 +61,7 @@ pub fn page(
         }
         article(&mut page, report, lab);
     }
-    page.element("h2", "Data");
+    page.heading(2, "save", "Data");
     page.paragraph(
         "This page contains its results as lines of JSON, one for each experiment, as \
          `silvics reproduce --format json` prints them.",

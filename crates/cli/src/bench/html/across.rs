@@ -60,18 +60,6 @@ pub(super) fn first(page: &mut Page, report: &Report, names: &Names) {
     page.table(&table);
 }
 
-/// The sections that the report fills, with their identifiers.
-pub(super) fn contents(report: &Report) -> Vec<(String, String)> {
-    let mut contents = Vec::new();
-    if by_keys(report) {
-        contents.push(("by-keys".into(), "By keys".into()));
-    }
-    if by_mix(report) {
-        contents.push(("by-mix".into(), "By mix".into()));
-    }
-    contents
-}
-
 fn by_keys(report: &Report) -> bool {
     distinct(report.results.iter().map(|row| row.key.keys)).len() > 1
 }

@@ -4,18 +4,10 @@ use crate::bench::render::compared;
 use crate::bench::report::Report;
 use crate::page::{Page, capital};
 
-const ID: &str = "compared";
-
-/// The section that [`section`] adds, with its identifier.
-pub(super) fn contents(report: &Report) -> Vec<(String, String)> {
-    let title = report.comparison.as_ref().map(|_| (ID.into(), "Comparison".into()));
-    title.into_iter().collect()
-}
-
 /// Adds the comparison, if there is one.
 pub(super) fn section(page: &mut Page, report: &Report) {
     let Some(comparison) = &report.comparison else { return };
-    page.heading(2, ID, "Comparison");
+    page.heading(2, "compared", "Comparison");
     page.paragraph(&format!("This run is compared with the kept run `{}`.", comparison.baseline));
     let differences = compared::differences(comparison);
     if !differences.is_empty() {

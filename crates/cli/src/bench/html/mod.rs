@@ -21,6 +21,7 @@ use crate::page::chart::{Bar, Bars, Lines, Point};
 use crate::page::scale::{Scale, Unit, plain, three_digits};
 use crate::page::{self, Page, origin};
 use names::Names;
+use std::fmt::Write;
 
 /// The unit of ratios.
 const RATIO: &str = "ratio to the first contender, by round";
@@ -29,8 +30,8 @@ const RATIO: &str = "ratio to the first contender, by round";
 pub fn page(report: &Report) -> Result<String, Error> {
     let names = Names::of(report);
     let mut page = Page::new(&title(report, &names));
-    page.facts(&facts(report));
-    page.contents(&contents(report));
+    page.facts(&facts(report, &names));
+    page.contents();
     for remark in render::remarks(report) {
         page.labelled("Note", &remark);
     }
@@ -56,32 +57,23 @@ pub fn page(report: &Report) -> Result<String, Error> {
 
 fn title(report: &Report, names: &Names) -> String {
     let count = names.count();
+    if count == 0 {
+        return "A benchmark that finished nothing".into();
+    }
     let cells: Vec<String> =
         distinct(report.results.iter().map(|row| render::keys_heading(&row.key)));
     let keys = match &cells[..] {
-        [] => "nothing that was finished".into(),
+        [] => "keys that were only loaded".into(),
         [one] => one.clone(),
         several => format!("{} key spaces", several.len()),
     };
     format!("{count} contender{} on {keys}", plural(count))
 }
 
-fn facts(report: &Report) -> Vec<(&'static str, String)> {
+fn facts(report: &Report, names: &Names) -> Vec<(&'static str, String)> {
     let config = &report.config;
     let mut facts = origin::facts(&report.machine);
-    facts.push((
-        "Method",
-        format!(
-            "{} round{} of {} s after a load, contenders in turns A B … B A, threads pinned, seed \
-             {}. A figure: {}. A ratio is the median of the rounds' ratios to the first \
-             contender.",
-            config.rounds,
-            plural(config.rounds),
-            config.seconds,
-            config.seed,
-            stats::meaning(config.interval_coverage)
-        ),
-    ));
+    facts.push(("Method", method(report, names)));
     if config.loads < config.rounds {
         let text = format!(
             "in {} of the rounds; {}",
@@ -94,7 +86,7 @@ fn facts(report: &Report) -> Vec<(&'static str, String)> {
         facts.push(("Keys", format!("the key set {set} of this seed, half of them loaded")));
     }
     if let Some(file) = &config.key_file {
-        facts.push(("Keys", format!("{} of `{}`, half of them loaded", file.keys, file.path)));
+        facts.push(("Keys", format!("{} of {}, half of them loaded", file.keys, file.path)));
     }
     let times = || report.results.iter().flat_map(|row| &row.latency);
     let clocks = || times().filter_map(|latency| latency.clock_ns);
@@ -109,14 +101,22 @@ fn facts(report: &Report) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// The identifiers and texts of the sections.
-fn contents(report: &Report) -> Vec<(String, String)> {
-    let cells = report.results.chunk_by(|a, b| a.key.cell == b.key.cell);
-    let mut contents = compared::contents(report);
-    contents.extend(cells.map(|rows| (cell_id(&rows[0]), render::keys_heading(&rows[0].key))));
-    contents.extend(across::contents(report));
-    contents.push(("save".into(), "Data".into()));
-    contents
+/// The way in which the figures were measured.
+fn method(report: &Report, names: &Names) -> String {
+    let config = &report.config;
+    let turns = if names.count() > 1 { ", contenders in turns A B … B A" } else { "" };
+    let mut text = format!(
+        "{} round{} of {} s after a load{turns}, threads pinned, seed {}.",
+        config.rounds,
+        plural(config.rounds),
+        config.seconds,
+        config.seed,
+    );
+    let _ = write!(text, " A figure: {}.", stats::meaning(config.interval_coverage));
+    if names.count() > 1 {
+        text.push_str(" A ratio is the median of the rounds' ratios to the first contender.");
+    }
+    text
 }
 
 fn cell_id(row: &Row) -> String {
@@ -239,8 +239,11 @@ fn bar(names: &Names, key: &RowKey, group: String, figure: Interval) -> Bar {
     }
 }
 
-/// Ratios to the first contender, by number of threads.
+/// Ratios to the first contender, by number of threads. Empty if there is no other.
 fn ratios(names: &Names, rows: &[&Row]) -> String {
+    if distinct(rows.iter().map(|row| names.number(&row.key))).len() < 2 {
+        return String::new();
+    }
     let several = distinct(rows.iter().map(|row| row.threads)).len() > 1;
     let group = |row: &Row| {
         let text = format!("{} thread{}", row.threads, plural(row.threads));
