@@ -170,9 +170,14 @@ impl File {
         fs::metadata(&self.path).is_ok_and(|found| !found.is_file())
     }
 
+    /// The bytes are on the disk before the name is: after a crash of the system the file is the
+    /// old one or the new one.
     fn replace(&self, bytes: &[u8]) -> io::Result<()> {
         let (part, mut file) = self.beside()?;
-        let written = file.write_all(bytes).and_then(|()| fs::rename(&part, self.place()));
+        let written = file
+            .write_all(bytes)
+            .and_then(|()| file.sync_all())
+            .and_then(|()| fs::rename(&part, self.place()));
         if written.is_err() {
             let _ = fs::remove_file(&part);
         }
