@@ -4,6 +4,7 @@ mod common;
 
 use common::{refused, run, stderr, stdout};
 use std::fs;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Runs a tool. `None` if it is not installed.
@@ -43,28 +44,34 @@ fn bash_accepts_its_script_and_completes_names() {
     }
 }
 
+/// The values to which bash completes a flag of a verb, by a script at this path.
+fn completed(script: &Path, verb: &[&str], flag: &str) -> Vec<String> {
+    let words = [&["silvics"][..], verb, &[flag, "''"]].concat().join(" ");
+    let asked = format!(
+        "source '{}'; COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
+         _silvics silvics '' '{flag}'; echo \"${{COMPREPLY[@]}}\"",
+        script.display()
+    );
+    let found = tool("bash", &["-c", &asked]);
+    let values = found.map(|found| stdout(&found)).unwrap_or_default();
+    // Behind a flag that the verb does not have, all flags are completed.
+    let is_flag = values.starts_with('-');
+    values.split_whitespace().filter(|_| !is_flag).map(str::to_owned).collect()
+}
+
 /// Each value that a flag of a verb is completed to is one that the verb takes.
 #[test]
 fn verbs_take_what_is_completed() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("silvics.bash");
-    fs::write(&path, run(&["completions", "bash"]).stdout).unwrap();
-    let values = |verb: &[&str], flag: &str| -> Vec<String> {
-        let words = [&["silvics"][..], verb, &[flag, "''"]].concat().join(" ");
-        let asked = format!(
-            "source '{}'; COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
-             _silvics silvics '' '{flag}'; echo \"${{COMPREPLY[@]}}\"",
-            path.display()
-        );
-        let found = tool("bash", &["-c", &asked]);
-        let values = found.map(|found| stdout(&found)).unwrap_or_default();
-        // Behind a flag that the verb does not have, all flags are completed.
-        let is_flag = values.starts_with('-');
-        values.split_whitespace().filter(|_| !is_flag).map(str::to_owned).collect()
-    };
-    if values(&["bench"], "--format").is_empty() {
+    let script = folder.path().join("silvics.bash");
+    fs::write(&script, run(&["completions", "bash"]).stdout).unwrap();
+    let values = |verb: &[&str], flag: &str| completed(&script, verb, flag);
+    if tool("bash", &["-c", "true"]).is_none() {
         println!("nothing was tested: bash is not installed");
         return;
+    }
+    for (verb, flag) in [("bench", "--format"), ("verify", "--index"), ("watch", "--color")] {
+        assert!(!values(&[verb], flag).is_empty(), "{verb} {flag}");
     }
     let ycsb = ["store", "ycsb", "run"];
     let tpcc = ["store", "tpcc", "run"];
@@ -98,7 +105,11 @@ fn verbs_take_what_is_completed() {
                     }
                 }
                 // Some peers are not linearizable, and a slow machine exceeds the budget.
-                let taken: &[i32] = if verb == ["verify"] { &[0, 1, 3] } else { &[0] };
+                let taken: &[i32] = match (verb, flag) {
+                    (["verify"], "--index") => &[0, 1, 3],
+                    (["verify"], _) => &[0, 3],
+                    _ => &[0],
+                };
                 let code = output.status.code().unwrap_or(-1);
                 assert!(taken.contains(&code), "{args:?}: {}", stderr(&output));
             }
