@@ -10,7 +10,7 @@ use std::io::Write;
 use std::path::Path;
 
 /// The least budget: the advice of a debug build on a busy machine is not what is tested.
-const SMALL: [&str; 6] = ["--keys", "4k", "--budget", "2", "--threads", "2"];
+const SMALL: [&str; 6] = ["--keys", "4k", "--budget", "3", "--threads", "2"];
 
 fn advise(flags: &[&str]) -> Value {
     let output = run(&[&["advise", "--format", "json"], flags].concat());
@@ -98,7 +98,7 @@ fn a_key_file_is_sampled_in_runs() {
     drop(file);
     let path = path.to_str().unwrap();
     let advice =
-        advise(&["--key-file", path, "--budget", "2", "--mix", "80/10/5/5", "--goal", "memory"]);
+        advise(&["--key-file", path, "--budget", "3", "--mix", "80/10/5/5", "--goal", "memory"]);
     is_whole(&advice);
     let workload = &advice["workload"];
     assert_eq!((&workload["key_type"], &workload["keys"]), (&"bytes".into(), &3000.into()));
@@ -145,7 +145,7 @@ fn a_trace_is_replayed() {
     let recorded = record(&path);
     assert_eq!(recorded, 6000);
     let path_text = path.to_str().unwrap();
-    let advice = advise(&["--trace", path_text, "--budget", "2"]);
+    let advice = advise(&["--trace", path_text, "--budget", "3"]);
     is_whole(&advice);
     let workload = &advice["workload"];
     assert_eq!((&workload["source"], &workload["keys"]), (&"trace".into(), &2000.into()));
@@ -171,7 +171,7 @@ fn a_trace_of_a_load_is_a_load() {
         map.insert(n.wrapping_mul(0x9e37_79b9_7f4a_7c15), n);
     }
     recorder.finish().unwrap();
-    let advice = advise(&["--trace", path.to_str().unwrap(), "--budget", "2"]);
+    let advice = advise(&["--trace", path.to_str().unwrap(), "--budget", "3"]);
     is_whole(&advice);
     let workload = &advice["workload"];
     assert_eq!((&workload["keys"], &workload["mix"]), (&0.into(), &"0/0/0/0/100".into()));

@@ -127,6 +127,7 @@ fn at_ten<K: BenchKey + ?Sized>(
     lab: &mut Lab<'_, K>,
     report: &Report,
 ) -> Result<Vec<(String, f64)>, Error> {
+    const ROUNDS: usize = 5;
     let leaders: Vec<Cell> = report.forecast.leaders.iter().filter_map(|of| of.of).collect();
     if leaders.is_empty() || !lab.take_ten_times() {
         return Ok(Vec::new());

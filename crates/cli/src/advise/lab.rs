@@ -100,16 +100,8 @@ impl<'a, K: BenchKey + ?Sized> Lab<'a, K> {
             _ => of_space(plan, K::part(&whole, &[])),
         };
         let ready = began.elapsed().as_secs_f64();
-        let lab = Self { plan, progress, crew, whole, traffic, began, ready, runs: 0 };
-        if lab.seconds() < plan::BUDGET_LEAST / 2.0 {
-            let problem = format!(
-                "{ready:.1} of {} seconds were spent before the keys were read: give it at least {:.0}",
-                plan.budget.as_secs_f64(),
-                (ready + plan::BUDGET_LEAST).ceil()
-            );
-            return Err(Error::value("--budget", problem));
-        }
-        Ok(lab)
+        plan::is_enough(plan.budget.as_secs_f64(), ready)?;
+        Ok(Self { plan, progress, crew, whole, traffic, began, ready, runs: 0 })
     }
 
     /// Seconds of the budget for the search and the prediction.

@@ -137,26 +137,3 @@ fn whole_space<K: BenchKey + ?Sized>(plan: &Plan) -> Result<K::Space, Error> {
         },
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::flags::args::{Cli, Verb};
-    use clap::Parser;
-    use std::time::Duration;
-
-    #[test]
-    fn the_budget_has_to_last_after_the_keys_are_read() {
-        let line = "silvics advise --keys 1000 --budget 60";
-        let Verb::Advise(args) = Cli::parse_from(line.split_whitespace()).verb else {
-            panic!("the verb is advise")
-        };
-        let plan = Plan::new(&args, 1).expect("a plan");
-        let began = Instant::now().checked_sub(Duration::from_secs(90)).expect("a later time");
-        let crew = Crew::new().running(1);
-        let Err(error) = advised::<u64>(&plan, &crew, began) else { panic!("it is spent") };
-        let error = error.to_string();
-        assert!(error.starts_with("--budget: 90."), "{error}");
-        assert!(error.ends_with("give it at least 93"), "{error}");
-    }
-}

@@ -45,7 +45,7 @@ pub struct Plan {
 }
 
 /// The least seconds in which each structure can be loaded and run once.
-pub const BUDGET_LEAST: f64 = 2.0;
+const BUDGET_LEAST: f64 = 2.0;
 const BATCH_MAX: usize = 4096;
 
 impl Plan {
@@ -150,6 +150,18 @@ fn budget(text: &str) -> Result<Duration, Error> {
     Ok(budget)
 }
 
+/// Whether a budget lasts for a search, if the keys were there after `ready` seconds.
+pub fn is_enough(budget: f64, ready: f64) -> Result<(), Error> {
+    if budget - ready >= BUDGET_LEAST / 4.0 {
+        return Ok(());
+    }
+    let problem = format!(
+        "{ready:.1} of {budget} seconds were spent before the keys were read: give it at least {:.0}",
+        (ready + BUDGET_LEAST).ceil()
+    );
+    Err(Error::value("--budget", problem))
+}
+
 fn machine(name: &str) -> Result<Machine, Error> {
     Machine::named(name).map_err(|error| Error::value("--machine", error))
 }
@@ -161,5 +173,20 @@ fn format(text: &str) -> Result<Format, Error> {
             Err(Error::value("--format", problem))
         }
         format => Ok(format),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_enough;
+
+    #[test]
+    fn the_budget_has_to_last_after_the_keys_are_read() {
+        assert!(is_enough(60.0, 59.0).is_ok());
+        let error = is_enough(60.0, 59.8).expect_err("it is spent").to_string();
+        assert_eq!(
+            error,
+            "--budget: 59.8 of 60 seconds were spent before the keys were read: give it at least 62"
+        );
     }
 }
