@@ -31,9 +31,14 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    match held(&Args::parse()) {
+    let args = Args::parse();
+    match held(&args) {
         Ok(verdict) => {
             print!("{verdict}");
+            if !args.judge && !verdict.is_whole() {
+                eprintln!("error: some workloads have no answer: run it again");
+                return ExitCode::from(2);
+            }
             if verdict.is_reached() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
         Err(problem) => {
@@ -46,6 +51,9 @@ fn main() -> ExitCode {
 fn held(args: &Args) -> Result<Verdict, String> {
     let told = |what: &Path, error: std::io::Error| format!("{}: {error}", what.display());
     fs::create_dir_all(&args.folder).map_err(|error| told(&args.folder, error))?;
+    if !args.judge {
+        is_clean()?;
+    }
     let mut all = Vec::new();
     for (at, workload) in WORKLOADS.iter().enumerate() {
         let file = args.folder.join(format!("{:02}.json", at + 1));
@@ -57,12 +65,28 @@ fn held(args: &Args) -> Result<Verdict, String> {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
             text => Some(text.map_err(|error| told(&file, error))?),
         };
-        let held = text.map(|text| {
-            Held::read(&text).map_err(|problem| format!("{}: {problem}", file.display()))
-        });
-        all.push((workload, held.transpose()?));
+        let wrong = |problem| format!("{}: {problem}", file.display());
+        let held = text.map(|text| Held::read(&text).map_err(wrong)).transpose()?;
+        if let Some(held) = &held
+            && !args.judge
+            && (held.budget() - f64::from(args.budget)).abs() > 0.5
+        {
+            let other = format!("its budget was {} seconds: name another folder", held.budget());
+            return Err(wrong(other));
+        }
+        all.push((workload, held));
     }
     Ok(Verdict::of(all))
+}
+
+/// Answers are kept by commit, so a changed tree is refused.
+fn is_clean() -> Result<(), String> {
+    let status = Command::new("git").args(["status", "--porcelain"]).output();
+    let status = status.map_err(|error| format!("git: {error}"))?;
+    if status.status.success() && status.stdout.is_empty() {
+        return Ok(());
+    }
+    Err("the tree has changes that are not committed: commit or stash them".into())
 }
 
 /// Asks for advice on a workload, and keeps the answer. If the command fails, the workload stays

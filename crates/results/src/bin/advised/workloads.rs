@@ -42,7 +42,9 @@ pub(crate) const WORKLOADS: [Workload; 14] = [
 /// A flag, with the path of the file instead of its name. The file is made if it is missing.
 pub(crate) fn prepared(flag: &str, folder: &Path) -> Result<String, String> {
     let (file, make) = match flag {
-        "LINES" => ("lines.txt", "git grep -hI . -- '*.rs' | LC_ALL=C sort -u > \"$1\""),
+        "LINES" => {
+            ("lines.txt", "git grep -hI . -- '*.rs' > \"$1\" && LC_ALL=C sort -u -o \"$1\" \"$1\"")
+        }
         "TRACE" => {
             ("trace.jsonl", "cargo run --release --quiet -p silvics --example recorded -- \"$1\"")
         }
