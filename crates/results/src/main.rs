@@ -6,6 +6,7 @@
 //! just results --list          the runs, with their minutes and whether they are done
 //! just results --only ID,ID    some runs
 //! just results --check         compares the pages with the kept output, without measuring
+//! just results --write         writes the pages from the kept output, without measuring
 //! just results --shard 2/4     the second of four parts, into a folder of its own
 //! just results collect DIR…    puts the parts together, and says what is missing
 //! ```
@@ -53,6 +54,9 @@ struct Args {
     /// With --check: accept tables whose runs have no output yet
     #[arg(long, requires = "check")]
     unmeasured: bool,
+    /// Write the pages from the kept output, and measure nothing
+    #[arg(long, conflicts_with_all = ["check", "list", "only", "trial", "shard", "out"])]
+    write: bool,
     /// List the runs with their minutes, and measure nothing
     #[arg(long)]
     list: bool,
@@ -98,6 +102,9 @@ fn run(args: &Args) -> Result<ExitCode, Fault> {
     if args.check {
         return Ok(report(&check::findings(&manifest, args.unmeasured)?));
     }
+    if args.write {
+        return Ok(ended(&page::write_all(&manifest)));
+    }
     let options = Options {
         only: args.only.clone(),
         trial: args.trial,
@@ -109,19 +116,27 @@ fn run(args: &Args) -> Result<ExitCode, Fault> {
         pending.print();
         return Ok(ExitCode::SUCCESS);
     }
-    pending.measure()?;
+    let mut faults = pending.measure()?;
     if args.shard.is_none() && args.out.is_none() {
-        page::write_all(&manifest)?;
+        faults.extend(page::write_all(&manifest));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(ended(&faults))
+}
+
+/// Prints the faults that did not keep the other runs and tables from being made.
+fn ended(faults: &[Fault]) -> ExitCode {
+    for fault in faults {
+        eprintln!("error: {fault}");
+    }
+    if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn collect(manifest: &Manifest, folders: &[PathBuf]) -> Result<ExitCode, Fault> {
     let missing = shard::collect(manifest, folders)?;
-    page::write_all(manifest)?;
+    let code = ended(&page::write_all(manifest));
     if missing.is_empty() {
         println!("all {} runs are there", manifest.runs().count());
-        return Ok(ExitCode::SUCCESS);
+        return Ok(code);
     }
     println!(
         "missing: {} of {} runs: {}",

@@ -7,6 +7,7 @@ use crate::host;
 use crate::manifest::{Manifest, Run, Source};
 use crate::shard::Shard;
 use crate::table::BUSY;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -63,37 +64,35 @@ impl<'a> Pending<'a> {
         println!("{:.0} minutes to measure, {:.0} done", sum(false), sum(true));
     }
 
-    /// Makes the runs that are left. The others are made although one fails.
-    pub(crate) fn measure(&self) -> Result<(), Fault> {
+    /// Makes the runs that are left. The others are made although one fails, or what one of them
+    /// reads or runs cannot be made. Returns the faults.
+    pub(crate) fn measure(&self) -> Result<Vec<Fault>, Fault> {
         if !self.options.trial {
             host::refuse_changes()?;
         }
         let left: Vec<&Run> = self.runs.iter().filter(|run| !run.1).map(|run| run.0).collect();
         let commands: Vec<String> =
             left.iter().map(|run| command(run, self.options.trial)).collect();
+        let mut faults = Vec::new();
         for source in self.manifest.pages.iter().flat_map(|page| &page.file) {
-            make(source, &commands)?;
+            faults.extend(make(source, &commands).err());
         }
-        let mut built = Vec::new();
+        let mut built = BTreeSet::new();
         for build in commands.iter().filter_map(|command| build(command)) {
-            if !built.contains(&build) {
+            if built.insert(build.clone()) {
                 println!("== {build}");
-                shell(&build)?;
-                built.push(build);
+                // If it fails, so do its runs.
+                _ = shell(&build);
             }
         }
-        let mut failed = Vec::new();
         for (at, (run, command)) in left.iter().zip(&commands).enumerate() {
             println!("== {} of {}: {}: {command}", at + 1, left.len(), run.id);
             if let Err(fault) = self.run(run, command) {
                 println!("   {fault}");
-                failed.push(&*run.id);
+                faults.push(Fault(format!("run `{}`: {fault}: start again", run.id)));
             }
         }
-        if failed.is_empty() {
-            return Ok(());
-        }
-        fault(format!("{} runs failed: {}: start again", failed.len(), failed.join(", ")))
+        Ok(faults)
     }
 
     fn run(&self, run: &Run, command: &str) -> Result<(), Fault> {
@@ -104,7 +103,7 @@ impl<'a> Pending<'a> {
         let start = Instant::now();
         let output = shell(command)?;
         if !self.options.trial && host::commit()? != self.commit {
-            return fault(format!("run `{}`: another commit was checked out meanwhile", run.id));
+            return fault("another commit was checked out meanwhile");
         }
         let stamp = Stamp {
             command: command.into(),
@@ -115,9 +114,7 @@ impl<'a> Pending<'a> {
             busy: (busy * 100.0).round() / 100.0,
             trial: self.options.trial,
         };
-        let data = Data::of(stamp, run.format, &output);
-        data.map_err(|fault| Fault(format!("run `{}`: {fault}", run.id)))?
-            .write(&self.options.out, &run.id)
+        Data::of(stamp, run.format, &output)?.write(&self.options.out, &run.id)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::stray;
 use crate::table::render;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 const BEGIN: &str = "<!-- measured: ";
 const WRITTEN: &str = " begins, written by `just results` -->";
@@ -123,33 +123,62 @@ pub(crate) fn data_of(table: &Table) -> Result<Result<Runs, Vec<String>>, Fault>
     Ok(if missing.is_empty() { Ok(runs) } else { Err(missing) })
 }
 
-/// Writes all tables whose runs have data into their pages.
-pub(crate) fn write_all(manifest: &Manifest) -> Result<(), Fault> {
-    let mut pages: BTreeMap<PathBuf, BTreeMap<String, String>> = BTreeMap::new();
+/// Writes all tables whose runs have data into their pages. A table that cannot be made, or has no
+/// region, does not keep the others from being written. Returns the faults.
+pub(crate) fn write_all(manifest: &Manifest) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    let mut pages: BTreeMap<&Path, BTreeMap<String, String>> = BTreeMap::new();
     for (page, table) in manifest.tables() {
-        if let Ok(runs) = data_of(table)? {
-            pages.entry(page.into()).or_default().insert(table.id.clone(), render(table, &runs)?);
+        match text_of(table) {
+            Ok(Some(text)) => {
+                pages.entry(page).or_default().insert(table.id.clone(), text);
+            }
+            Ok(None) => {}
+            Err(fault) => faults.push(Fault(format!("{}: {fault}", page.display()))),
         }
     }
     for (path, texts) in pages {
-        let at = |fault| Fault(format!("{}: {fault}", path.display()));
-        let old = read(&path)?;
-        let page = Text::new(&old);
-        let regions = page.regions().map_err(at)?;
-        if let Some(id) = texts.keys().find(|id| regions.iter().all(|region| region.id != **id)) {
-            return fault(format!(
-                "{}: it has no region for the table `{id}`: add a line `{BEGIN}{id}{WRITTEN}` and a \
-                 line `{BEGIN}{id}{END}`",
-                path.display()
-            ));
-        }
-        let new = page.with(&texts)?;
-        if new != old {
-            write(&path, &new)?;
-            println!("{}: {} tables", path.display(), texts.len());
+        match replace(path, &texts) {
+            Ok(found) => faults.extend(found),
+            Err(fault) => faults.push(fault),
         }
     }
-    Ok(())
+    faults
+}
+
+/// The text of a table. `None` if a run of it has no data.
+fn text_of(table: &Table) -> Result<Option<String>, Fault> {
+    let Ok(runs) = data_of(table)? else { return Ok(None) };
+    let rendered = render(table, &runs).map_err(|fault| {
+        let file = |id: String| data::path(Path::new(data::FOLDER), &id).display().to_string();
+        let files: Vec<String> = table.runs().into_iter().map(file).collect();
+        Fault(format!("{fault}: if the output is wrong, delete {}", files.join(", ")))
+    });
+    rendered.map(Some)
+}
+
+/// Writes tables into the regions of a page. Returns a fault for each table without a region.
+fn replace(path: &Path, texts: &BTreeMap<String, String>) -> Result<Vec<Fault>, Fault> {
+    let name = path.display();
+    let old = read(path)?;
+    let page = Text::new(&old);
+    let at = |fault| Fault(format!("{name}: {fault}"));
+    let regions = page.regions().map_err(at)?;
+    let new = page.with(texts).map_err(at)?;
+    let without = texts.keys().filter(|id| regions.iter().all(|region| region.id != **id));
+    let faults: Vec<Fault> = without
+        .map(|id| {
+            Fault(format!(
+                "{name}: it has no region for the table `{id}`: add a line `{BEGIN}{id}{WRITTEN}` \
+                 and a line `{BEGIN}{id}{END}`"
+            ))
+        })
+        .collect();
+    if new != old {
+        write(path, &new)?;
+        println!("{name}: {} tables", texts.len() - faults.len());
+    }
+    Ok(faults)
 }
 
 #[cfg(test)]

@@ -323,8 +323,45 @@ fn changes_and_bad_input_are_refused_with_a_sentence() {
     repository.replace("docs/results/page.toml", "minutes = 3", "minute = 3");
     refused(&["--list"], "docs/results/page.toml: ");
     repository.replace("docs/results/page.toml", "minute = 3", "minutes = 3");
-    repository.replace("docs/results/page.toml", "'''printf", "'''false printf");
-    refused(&["--trial"], "1 runs failed: calls: start again");
+}
+
+/// The last run of a night, or one table, must not keep all pages from being written.
+#[test]
+fn a_run_or_a_table_that_fails_does_not_stop_the_others() {
+    let repository = Repository::new();
+    let page = "docs/results/page.toml";
+    repository.replace(page, "'''printf", "'''false && printf");
+    repository.commit();
+    let fails = |arguments: &[&str], expected: &str| {
+        let (code, text) = repository.run(arguments);
+        assert_eq!(code, 1, "{text}");
+        assert!(text.contains(expected), "{text}");
+    };
+    fails(&[], "error: run `calls`: `false && printf");
+    let text = repository.read("docs/results/page.md");
+    assert!(text.contains("| `map` | 2.00 |") && text.contains("old"), "{text}");
+    assert!(repository.read("README.md").contains("| the map | 2.00 |"));
+
+    // A table that selects nothing: the data of its run is named. The other tables are written.
+    repository.replace(page, "false && printf", "printf");
+    repository.replace(page, "{ index = \"peer\" }", "{ index = \"typo\" }");
+    repository.commit();
+    fails(
+        &[],
+        "error: README.md: table `first`: the row `the map` selects nothing: if the output is \
+         wrong, delete docs/results/data/rates.json",
+    );
+    assert!(repository.read("docs/results/page.md").contains("| get | 5.5 |"));
+
+    // A manifest whose table is corrected after the runs: the pages are written without a run.
+    repository.replace(page, "{ index = \"typo\" }", "{ index = \"peer\" }");
+    repository.replace("README.md", "first begins", "second begins");
+    repository.replace("README.md", "first ends", "second ends");
+    fails(&["--write"], "README.md: it has no region for the table `first`: add a line `<!-- m");
+    repository.replace("README.md", "second begins", "first begins");
+    repository.replace("README.md", "second ends", "first ends");
+    repository.must(&["--write"]);
+    assert!(repository.read("README.md").contains("| the map | 2.00 | ≥ 1.5 |"));
 }
 
 /// Two workers measure a half each. One of them is killed in its second run, and begins again.
