@@ -137,10 +137,31 @@ fn of_json(output: &str) -> Result<Vec<Record>, Fault> {
             records.push(record);
         }
     }
+    for best in whole["best"].as_array().into_iter().flatten() {
+        let mut record = Record::new();
+        record.insert("part".into(), "best".into());
+        flatten("", row_of(&whole, best)?, &mut record);
+        records.push(record);
+    }
     if records.is_empty() {
         return fault("the JSON of the command has no results");
     }
     Ok(records)
+}
+
+/// The row of a contender of a store with its best number of threads.
+fn row_of<'a>(whole: &'a Value, best: &Value) -> Result<&'a Value, Fault> {
+    let is_same = |row: &&Value| {
+        let mixed = if row["mixed"] == Value::Bool(true) { ", mixed" } else { "" };
+        let text = |field: &str| row[field].as_str().unwrap_or_default();
+        let place = format!("{} {}{mixed}", text("placement"), text("pages"));
+        best["placement"] == place
+            && ["index", "policy", "row_layout", "threads"]
+                .iter()
+                .all(|name| row[*name] == best[*name])
+    };
+    let row = whole["results"].as_array().into_iter().flatten().find(is_same);
+    row.ok_or_else(|| Fault(format!("the JSON of the command has no row of its best: {best}")))
 }
 
 fn flatten(name: &str, value: &Value, record: &mut Record) {

@@ -55,7 +55,7 @@ pub(crate) struct Run {
 #[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Format {
-    /// The JSON of a verb of `silvics`: its `results`, `loads` and `builds` become records.
+    /// The JSON of a verb of `silvics`: its `results`, `loads`, `builds` and `best` become records.
     Json,
     /// Text. The rows of its Markdown tables become records, too.
     Text,

@@ -2,7 +2,7 @@
 
 use crate::data::{Data, Record};
 use crate::fault::{Fault, fault};
-use crate::manifest::{Selection, Show};
+use crate::manifest::{Selection, Show, Values};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -65,6 +65,10 @@ pub(crate) fn figure(
     for record in records(runs, selection)? {
         let Some(own) = of_record(&record, field) else { continue };
         figures.push(match of {
+            _ if is_ratio(&record, field) => {
+                check_base(runs, selection, &record, of)?;
+                own
+            }
             None => own,
             Some(of) => match divided(runs, selection, &record, own, field, of)? {
                 Some(ratio) => ratio,
@@ -90,8 +94,63 @@ fn of_record(record: &Record, field: &str) -> Option<Figure> {
     Some(Figure { low: end("low"), median, high: end("high"), many: false })
 }
 
-/// The ratio to the record of another selection. Fields that this one does not name, such as the
-/// mix and the threads, are those of the record itself.
+/// Whether a field is the ratio that a verb of `silvics` has computed to its first contender.
+fn is_ratio(record: &Record, field: &str) -> bool {
+    field == "ratio" && record.contains_key("ratio.median") && record["part"] != "builds"
+}
+
+/// Whether the ratios of a record are to the contender that `of` selects. If that was left out of
+/// the run, because it gave a wrong answer, they are to the next one.
+fn check_base(
+    runs: &Runs,
+    selection: &Selection,
+    record: &Record,
+    of: Option<&Selection>,
+) -> Result<(), Fault> {
+    let run = word(&record["run"]);
+    let Some(of) = of else {
+        return fault(format!(
+            "run `{run}`: `ratio` needs `of`, which selects the contender it is to"
+        ));
+    };
+    let name = of.0.values().flat_map(Values::words).collect::<Vec<_>>().join(", ");
+    let Some(base) = base(runs, selection, record, of)? else {
+        return fault(format!("run `{run}`: `{name}` has no rows, so no ratio is to it"));
+    };
+    let is_one = |field: &str| base.get(field).and_then(Value::as_f64) == Some(1.0);
+    if ["ratio.low", "ratio.median", "ratio.high"].into_iter().all(is_one) {
+        Ok(())
+    } else {
+        fault(format!("run `{run}`: the ratios are to another contender than `{name}`"))
+    }
+}
+
+/// The record of another selection. Fields that this one does not name, such as the mix and the
+/// threads, are those of the record itself. `None` if the selection has no records.
+fn base(
+    runs: &Runs,
+    selection: &Selection,
+    record: &Record,
+    of: &Selection,
+) -> Result<Option<Record>, Fault> {
+    let others = records(runs, &selection.with(of))?;
+    let is_empty = others.is_empty();
+    let is_best = record["part"] == "best"; // each with its own number of threads
+    let same = |other: &Record| {
+        ["run", "mix", "threads", "keys", "scan_length", "batch", "table"].iter().all(|name| {
+            let named = of.0.contains_key(*name) || is_best && *name == "threads";
+            named || record.get(*name) == other.get(*name)
+        })
+    };
+    let mut bases = others.into_iter().filter(same);
+    match (bases.next(), bases.next()) {
+        (Some(base), None) => Ok(Some(base)),
+        _ if is_empty => Ok(None),
+        _ => fault("`of` selects several records, or none of the same mix, threads and keys"),
+    }
+}
+
+/// The ratio to the record of another selection.
 fn divided(
     runs: &Runs,
     selection: &Selection,
@@ -100,21 +159,12 @@ fn divided(
     field: &str,
     of: &Selection,
 ) -> Result<Option<Figure>, Fault> {
-    let others = records(runs, &selection.with(of))?;
-    let same = |other: &&Record| {
-        ["run", "mix", "threads", "keys", "scan_length", "batch", "table"]
-            .iter()
-            .all(|name| of.0.contains_key(*name) || record.get(*name) == other.get(*name))
-    };
-    let mut bases = others.iter().filter(same);
-    let (Some(base), None) = (bases.next(), bases.next()) else {
-        return if others.is_empty() { Ok(None) } else { fault("`of` selects several records") };
-    };
+    let Some(base) = base(runs, selection, record, of)? else { return Ok(None) };
     let samples = |record: &Record| -> Option<Vec<f64>> {
         record.get("samples")?.as_array()?.iter().map(Value::as_f64).collect()
     };
     if RATES.contains(&field)
-        && let (Some(own), Some(base)) = (samples(record), samples(base))
+        && let (Some(own), Some(base)) = (samples(record), samples(&base))
         && own.len() == base.len()
     {
         let mut ratios: Vec<f64> = own.iter().zip(&base).map(|(own, base)| own / base).collect();
@@ -123,7 +173,7 @@ fn divided(
         let (low, high) = (ratios[0], ratios[ratios.len() - 1]);
         return Ok(Some(Figure { low, median: middle, high, many: false }));
     }
-    let Some(base) = of_record(base, field) else { return Ok(None) };
+    let Some(base) = of_record(&base, field) else { return Ok(None) };
     let median = own.median / base.median;
     Ok(Some(Figure { low: median, median, high: median, many: false }))
 }
@@ -232,6 +282,54 @@ mod tests {
             shown("index = 'map'\nmix = '1'\npart = 'loads'", "mops", None, Show::Median),
             "7.50"
         );
+    }
+
+    #[test]
+    fn a_ratio_is_to_the_contender_that_the_table_names() {
+        let refused = |of: Option<&str>| {
+            let of: Option<Selection> = of.map(|of| toml::from_str(of).unwrap());
+            figure(&ratios(), &select("index = 'map'"), "ratio", of.as_ref())
+        };
+        let first = refused(Some("index = 'peer'")).unwrap().unwrap();
+        assert_eq!(first.text(Show::Both), "2.00 (1.50 – 2.50)");
+        let message = |of| refused(of).unwrap_err().0;
+        // The contender that lost a key has no rows, and the ratios are to the next one.
+        assert!(message(Some("index = 'lost'")).contains("`lost` has no rows"));
+        assert!(message(Some("index = 'other'")).contains("to another contender than `other`"));
+        assert!(message(None).contains("run `r`: `ratio` needs `of`"));
+    }
+
+    fn ratios() -> Runs {
+        let one = r#"{"median": 1.0, "low": 1.0, "high": 1.0}"#;
+        let two = r#"{"median": 2.0, "low": 1.5, "high": 2.5}"#;
+        let rows = [("peer", one), ("map", two), ("other", two)]
+            .map(|(index, ratio)| format!(r#"{{"index": "{index}", "ratio": {ratio}}}"#));
+        let output = format!(r#"{{"results": [{}]}}"#, rows.join(", "));
+        Runs::from([("r".into(), Data::of(stamp("c"), Format::Json, &output).unwrap())])
+    }
+
+    #[test]
+    fn a_store_with_its_best_number_of_threads_is_divided_by_that_of_another() {
+        let row = |index: &str, threads: usize, samples: &str| {
+            format!(
+                r#"{{"index": "{index}", "policy": "p", "row_layout": "l", "placement": "own",
+                 "pages": "4k", "mixed": false, "threads": {threads}, "samples": {samples}}}"#
+            )
+        };
+        let rows = [row("map", 1, "[5.0]"), row("map", 2, "[8.0]"), row("db", 1, "[2.0]")];
+        let best = [row("map", 2, "[]"), row("db", 1, "[]")]
+            .map(|row| row.replace(r#""own""#, r#""own 4k""#));
+        let output = format!(
+            r#"{{"results": [{}, {}], "best": [{}]}}"#,
+            rows.join(", ").replace(r#""samples""#, r#""tps": {"median": 1.0}, "samples""#),
+            row("db", 2, "[1.0]"),
+            best.join(", "),
+        );
+        let runs = Runs::from([("r".into(), Data::of(stamp("c"), Format::Json, &output).unwrap())]);
+        let db: Selection = toml::from_str("index = 'db'").unwrap();
+        let best = select("index = 'map'\npart = 'best'");
+        let ratio = figure(&runs, &best, "tps", Some(&db)).unwrap().unwrap();
+        assert_eq!(ratio.text(Show::Median), "4.00");
     }
 
     #[test]
