@@ -42,7 +42,9 @@ pub(crate) fn findings(tables: Option<&str>) -> Result<Vec<String>, Fault> {
     let mut findings = Vec::new();
     if let Some(now) = version(&read(Path::new("Cargo.toml")).unwrap_or_default()) {
         for (then, of) in by(&records, |record| record.text("silvics")) {
-            if then != now {
+            if then.is_empty() {
+                findings.push(format!("{} of a command without a version", many(&of)));
+            } else if then != now {
                 findings.push(format!("{} of silvics {then}, and this is {now}", many(&of)));
             }
         }

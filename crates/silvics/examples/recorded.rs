@@ -1,4 +1,5 @@
-//! Timers, recorded: `cargo run --release -p silvics --example recorded -- trace.jsonl`.
+//! Timers, recorded: `cargo run --release -p silvics --example recorded -- trace.jsonl`. Without a
+//! path, the trace is removed again.
 //!
 //! The timers of a server are sorted by the microsecond in which they end. Threads set and cancel
 //! timers, take those that have ended, and look at those that end soon. The map is recorded, so
@@ -23,10 +24,10 @@ fn ends(n: u64) -> u64 {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let path = std::env::args_os().nth(1).map_or_else(
-        || std::env::temp_dir().join(format!("silvics-{}.jsonl", std::process::id())),
-        PathBuf::from,
-    );
+    let given = std::env::args_os().nth(1).map(PathBuf::from);
+    let path = given.clone().unwrap_or_else(|| {
+        std::env::temp_dir().join(format!("silvics-{}.jsonl", std::process::id()))
+    });
     // If two timers end in one microsecond, the later one is kept.
     let map: Map<u64, u64> = (0..TIMERS).map(|n| (ends(n), n)).collect();
     let (map, recorder) = map.record(File::create(&path)?)?;
@@ -55,5 +56,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     });
     let operations = recorder.finish()?;
     println!("{} has {operations} operations", path.display());
+    if given.is_none() {
+        std::fs::remove_file(path)?;
+    }
     Ok(())
 }

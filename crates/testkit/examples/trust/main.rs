@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     /// Shortened outputs of the jobs whose figures are shown.
-    const OUTPUTS: [(&str, &str); 20] = [
+    const OUTPUTS: [(&str, &str); 21] = [
         (
             "verify.json",
             r#"{"undecided": 0, "by_index": [{"index": "art", "key_type": "u64", "operations": 12345,
@@ -139,6 +139,7 @@ mod tests {
              checkpoints\ntest result: ok. 2 passed; 0",
         ),
         ("canaries.txt", "canary art held-forgotten schedules 361 scenario all-bytes seconds 1: b"),
+        ("planted.txt", "canary held-forgotten verify 0.2 s"),
         ("loom.txt", "test a ... ok"),
     ];
 
@@ -176,7 +177,9 @@ mod tests {
             fs::write(folder.join(job), output).unwrap();
         }
         // Nor is there one if an output has other lines than expected.
-        for job in ["versions.txt", "store.txt", "tpcc.txt", "schedules.txt", "loom.txt"] {
+        for job in
+            ["versions.txt", "store.txt", "tpcc.txt", "planted.txt", "loom.txt", "schedules.txt"]
+        {
             let output = fs::read(folder.join(job)).unwrap();
             fs::write(folder.join(job), "nothing").unwrap();
             assert!(figures_of().unwrap_err().starts_with(job), "{job}");

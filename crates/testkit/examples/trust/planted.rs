@@ -33,13 +33,18 @@ pub(crate) fn of_structures(logs: &Logs) -> Result<String, String> {
     if found.is_empty() {
         return Err(format!("{}: its output has no planted mistake", STRUCTURES[0]));
     }
+    let mut is_seen = logs.text(STRUCTURES[1])?.is_none(); // skipped
     for line in logs.lines(STRUCTURES[1], "canary")? {
         if let [_, name, by, seconds, ..] = &line[..]
             && by == "verify"
             && let Ok(seconds) = seconds.parse::<f64>()
         {
             found.entry(name.clone()).or_default()[2] = Some(format!("{seconds:.2} s"));
+            is_seen = true;
         }
+    }
+    if !is_seen {
+        return Err(format!("{}: its output has no planted mistake", STRUCTURES[1]));
     }
     let mut page = String::from(
         "| planted mistake | in | found by schedules after | by `silvics verify` within |\n\
@@ -94,6 +99,20 @@ pub(crate) fn of_systems(logs: &Logs) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_job_without_mistakes_is_an_error() {
+        let schedules = "canary art a-mistake schedules 3 scenario x seconds 1: found\n";
+        let of = |verify: &str| {
+            of_structures(&Logs::of(&[("canaries.txt", schedules), ("planted.txt", verify)]))
+        };
+        let table = of("canary a-mistake verify 0.5 s\n").unwrap();
+        assert!(table.ends_with("| `a-mistake` | art | 3 schedules, `x` | 0.50 s |\n"), "{table}");
+        assert_eq!(
+            of("test result: ok. 5 passed\n").unwrap_err(),
+            "planted.txt: its output has no planted mistake"
+        );
+    }
 
     #[test]
     fn mistakes_are_read_from_schedules_and_from_threads() {
