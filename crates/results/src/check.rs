@@ -92,6 +92,12 @@ fn page(
             return Ok(());
         }
     };
+    if let Some(line) = text.unclosed() {
+        findings.push(format!(
+            "{name}: line {line}: text of another program begins here and has no end, so nothing \
+             behind it is checked: add the end mark"
+        ));
+    }
     for line in text.unmeasured()? {
         findings.push(format!(
             "{name}: line {line}: a table of figures outside of regions: measure it by a manifest, \

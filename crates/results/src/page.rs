@@ -79,6 +79,11 @@ impl Text {
         Ok(stray::tables(&self.lines(), &self.regions()?))
     }
 
+    /// The line at which text of another program begins that has no end.
+    pub(crate) fn unclosed(&self) -> Option<usize> {
+        stray::unclosed(&self.lines())
+    }
+
     /// The figures in sentences outside of all regions, with their lines, counted from one.
     pub(crate) fn told(&self) -> Result<Vec<(usize, String)>, Fault> {
         Ok(stray::sentences(&self.lines(), &self.regions()?))
