@@ -423,6 +423,41 @@ fn an_interrupted_part_goes_on() {
     assert_eq!(rows.len(), verb.units * 2);
 }
 
+/// The tables and CSV of a verb in one go have columns that JSON does not check: those for the
+/// memory of tables and of indexes.
+#[test]
+fn memory_of_tables_and_indexes_stays_apart() {
+    let files = Files::new();
+    let ycsb = "store ycsb run -p recordcount=1000 -p operationcount=1000 -p readproportion=1 \
+                -p updateproportion=0 --index map --rounds 1 --threads 1";
+    let tpcc = "store tpcc run --reduced --warehouses 1 --transactions 20 --index map --rounds 1 \
+                --threads 1";
+    for (name, flags) in [("ycsb", ycsb), ("tpcc", tpcc)] {
+        let (verb, out) = (Verb::new(flags, 1), files.path(name));
+        let output = verb.part("1/1", &out);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let csv = |args: &[&str]| stdout(&run(&[args, &["--format", "csv"]].concat()));
+        let (whole, result) = (csv(&verb.args(&[])), csv(&["collect", &out]));
+        for column in ["table_bytes", "index_bytes"] {
+            let bytes = |text: &str| cell(text, column).parse::<f64>().expect("bytes");
+            // The same work allocates about the same memory.
+            let ratio = bytes(&result) / bytes(&whole);
+            assert!((0.9..1.1).contains(&ratio), "{column}: {whole}\n{result}");
+        }
+        let table = stdout(&run(&["collect", &out]));
+        let row = table.lines().find(|line| line.contains("map")).expect("a row");
+        assert!(!row.trim_end().trim_end_matches('│').trim_end().ends_with('–'), "{table}");
+    }
+}
+
+/// A cell of the first row of CSV, whose cells have no commas.
+fn cell<'a>(text: &'a str, column: &str) -> &'a str {
+    let mut lines = text.lines();
+    let header = lines.next().expect("a header");
+    let at = header.split(',').position(|name| name == column).expect("a column");
+    lines.next().and_then(|row| row.split(',').nth(at)).expect("a row")
+}
+
 /// Each figure is the one that was written, to the last bit.
 #[test]
 fn figures_are_those_of_the_parts() {

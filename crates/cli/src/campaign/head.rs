@@ -54,17 +54,24 @@ impl Head {
             .or_else(|| self.other_unit(there))
     }
 
+    /// A flag without a value, such as `--wal` alone, is written as null, and one that was not given
+    /// may be left out.
     fn other_flag(&self, there: &Self) -> Option<Difference> {
         let names = self.flags.keys().chain(there.flags.keys());
-        let shown = |flags: &Map<String, Value>, name: &String| match flags.get(name) {
-            None | Some(Value::Null) => "nothing".to_owned(),
+        let shown = |flag: Option<&Value>| match flag {
+            None => "nothing".to_owned(),
+            Some(Value::Null) => "no value".to_owned(),
             Some(Value::String(text)) => text.clone(),
             Some(other) => other.to_string(),
         };
-        let mut all = names.map(|name| {
-            Difference::of(name, &shown(&there.flags, name), &shown(&self.flags, name))
-        });
-        all.find_map(|found| found)
+        let flags = |name| (there.flags.get(name), self.flags.get(name));
+        let mut all = names.map(|name| (name, flags(name)));
+        let found = all.find(|(_, (there, here))| there != here);
+        found.map(|(name, (there, here))| Difference {
+            what: name.clone(),
+            there: shown(there),
+            here: shown(here),
+        })
     }
 
     /// Units depend on the machine where the number of threads is one for each core.
@@ -144,7 +151,10 @@ pub(super) mod tests {
         let keys = differs(|head| _ = head.flags.insert("keys".into(), "2k".into()));
         assert_eq!(keys, told("keys", "2k", "1k"));
         let threads = differs(|head| _ = head.flags.insert("threads".into(), "1,2".into()));
-        assert_eq!(threads, told("threads", "1,2", "nothing"));
+        assert_eq!(threads, told("threads", "1,2", "no value"));
+        // `--wal` without a folder.
+        let wal = differs(|head| _ = head.flags.insert("wal".into(), Value::Null));
+        assert_eq!(wal, told("wal", "no value", "nothing"));
         let count = differs(|head| head.shard.count = 3);
         assert_eq!(count, told("number of parts", "3", "2"));
         assert_eq!(differs(|head| head.machine.silvics = "0").0, "version");

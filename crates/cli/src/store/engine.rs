@@ -52,7 +52,7 @@ pub struct Memory {
     pub entries: u64,
     /// `None` if the part cannot tell.
     pub bytes: Option<u64>,
-    #[serde(skip)]
+    /// Whether it is an index: tables and indexes have columns of their own.
     pub is_index: bool,
 }
 
