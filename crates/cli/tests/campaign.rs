@@ -2,107 +2,23 @@
 
 mod common;
 
-use common::{Files, command, refused, run, stderr, stdout};
+use common::campaign::{Verb, collected, cut, parts, small, units};
+use common::{Files, refused, run, stderr, stdout};
 use serde_json::Value;
 use std::fs;
-use std::process::{Child, Output, Stdio};
-use std::time::{Duration, Instant};
 
-/// A verb with little work, whose units take long enough to be killed between two of them.
-struct Verb {
-    flags: Vec<String>,
-    units: usize,
-}
-
-impl Verb {
-    fn new(flags: &str, units: usize) -> Self {
-        Self { flags: flags.split(' ').map(Into::into).collect(), units }
-    }
-
-    fn bench() -> Self {
-        let flags = "bench --index skiplist,art --keys 1k,2k --threads 1,2 --mix 100/0/0,90/5/5 \
-                     --seconds 0.02 --rounds 2";
-        Self::new(flags, 8)
-    }
-
-    fn memtable() -> Self {
-        let flags = "memtable --memtable art,skiplist --workload fillrandom,readrandom \
-                     --threads 1,2 --num 20k --rounds 2 --value-size 8,16";
-        Self::new(flags, 8)
-    }
-
-    fn ycsb() -> Self {
-        let flags = "store ycsb run -p recordcount=1000 -p operationcount=10000 \
-                     -p readproportion=0.5 -p updateproportion=0.5 --index map,art --rounds 2 --threads 1,2,3,4";
-        Self::new(flags, 4)
-    }
-
-    fn tpcc() -> Self {
-        let flags = "store tpcc check --reduced --warehouses 1 --transactions 200 --index \
-                     map,skiplist --rounds 2 --threads 1,2,3,4";
-        Self::new(flags, 4)
-    }
-
-    fn reproduce() -> Self {
-        let flags = "reproduce bst/1.3 bst/1.4 bst/1.5 art/4.1 --quick --keys 2000 --level facts";
-        Self::new(flags, 4)
-    }
-
-    fn args<'a>(&'a self, more: &[&'a str]) -> Vec<&'a str> {
-        self.flags.iter().map(String::as_str).chain(more.iter().copied()).collect()
-    }
-
-    /// Runs a part to its end.
-    fn part(&self, shard: &str, out: &str) -> Output {
-        run(&self.args(&["--shard", shard, "--out", out]))
-    }
-
-    fn start(&self, shard: &str, out: &str) -> Child {
-        let mut command = command(&self.args(&["--shard", shard, "--out", out]));
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the command runs")
-    }
-}
-
-/// The number of whole lines of a file behind its head.
-fn units(path: &str) -> usize {
-    let text = fs::read(path).unwrap_or_default();
-    text.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n")).skip(1).count()
-}
-
-/// Runs a part of this number of units, kills it as soon as its first unit is written, and runs it
-/// to its end. Returns what the second process said.
-fn killed_and_resumed(verb: &Verb, shard: &str, own: usize, out: &str) -> String {
-    // On a busy machine the part may end before it is killed.
-    let mut tries = (0..20).map(|_| kill_after_a_unit(verb, shard, out));
-    assert!(tries.any(|()| units(out) < own), "it ends before it is killed");
+/// Runs a part to its end, takes all from it that SIGKILL in its second unit would not have left,
+/// and starts it again. Returns what the second process said.
+fn killed_and_resumed(verb: &Verb, shard: &str, out: &str) -> String {
+    assert_eq!(verb.part(shard, out).status.code(), Some(0));
+    cut(out, 1, 10);
+    let before = fs::read_to_string(out).expect("text");
     let output = verb.part(shard, out);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert_eq!(stdout(&output), "", "a part has no result");
+    let whole = before.rfind('\n').expect("a line");
+    assert!(fs::read_to_string(out).expect("text").starts_with(&before[..=whole]));
     stderr(&output)
-}
-
-/// Starts a part anew, and kills it when it has written a unit.
-fn kill_after_a_unit(verb: &Verb, shard: &str, out: &str) {
-    let _ = fs::remove_file(out);
-    let mut child = verb.start(shard, out);
-    let begun = Instant::now();
-    while units(out) == 0 {
-        let failed = child.try_wait().expect("it runs").is_some_and(|status| !status.success());
-        assert!(!failed && begun.elapsed() < Duration::from_mins(5), "no unit ends");
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    child.kill().expect("it runs"); // SIGKILL on Unix
-    child.wait().expect("it ends");
-}
-
-/// The result of `collect` as JSON lines.
-fn collected(files: &[&str]) -> Vec<Value> {
-    let output = run(&[&["collect", "--format", "json"], files].concat());
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    serde_json::Deserializer::from_slice(&output.stdout)
-        .into_iter()
-        .collect::<Result<_, _>>()
-        .expect("JSON and nothing else")
 }
 
 /// A value without its figures, which chance may leave out: names, texts and the form remain.
@@ -133,21 +49,22 @@ fn same(a: &Value, b: &Value, place: &str) {
     }
 }
 
-/// Two processes measure the parts of a verb at the same time, and one of them is killed in the
-/// middle and started again. The collected result has the form of a run in one go.
+/// Two processes measure the parts of a verb at the same time, and one part is cut and started
+/// again. The collected result has the form of a run in one go, and the figures of the parts.
 fn two_workers(verb: &Verb, form_of: fn(&Value) -> Value) -> Vec<Value> {
     let files = Files::new();
     let [first, second] = ["1", "2"].map(|name| files.path(name));
     let other = verb.start("2/2", &second);
     let half = verb.units / 2;
-    let said = killed_and_resumed(verb, "1/2", half, &first);
+    let said = killed_and_resumed(verb, "1/2", &first);
     assert!(said.contains(&format!("part 1/2 has {half} of {} units", verb.units)), "{said}");
     let again = said.matches("note: measured: ").count();
-    assert!((1..half).contains(&again), "it left out what it had: {said}");
+    assert_eq!(again, half - 1, "it leaves out what it has: {said}");
     assert_eq!(other.wait_with_output().expect("it ends").status.code(), Some(0));
     assert_eq!((units(&first), units(&second)), (half, half));
 
     let result = collected(&[&second, &first]);
+    assert_eq!(rows_of_parts(&[&first, &second]), rows_of_result(&result));
     let whole = run(&verb.args(&["--format", "json"]));
     let whole: Vec<Value> = serde_json::Deserializer::from_slice(&whole.stdout)
         .into_iter()
@@ -166,6 +83,40 @@ fn two_workers(verb: &Verb, form_of: fn(&Value) -> Value) -> Vec<Value> {
     assert!(stderr(&output).contains("(part 2/2, of which there is no file)"));
     assert!(!stdout(&output).is_empty(), "it prints what it has");
     result
+}
+
+/// The rows of all units of parts, in the order of the units.
+fn rows_of_parts(files: &[&str]) -> Vec<Value> {
+    let mut units: Vec<Value> = Vec::new();
+    for path in files {
+        let text = fs::read_to_string(path).expect("text");
+        units.extend(text.lines().skip(1).map(|line| serde_json::from_str::<Value>(line).unwrap()));
+    }
+    units.sort_by_key(|unit| unit["unit"].as_u64());
+    let rows = |mut unit: Value| match unit["outcome"].take() {
+        Value::Array(rows) => rows,
+        outcome => ["results", "rows", "evidence"]
+            .iter()
+            .find_map(|name| outcome[*name].as_array().cloned())
+            .expect("rows"),
+    };
+    without_cells(units.into_iter().flat_map(rows).collect())
+}
+
+fn rows_of_result(reports: &[Value]) -> Vec<Value> {
+    let rows = |report: &Value| {
+        let rows = [&report["results"], &report["evidence"]];
+        rows.into_iter().find_map(Value::as_array).cloned().expect("rows")
+    };
+    without_cells(reports.iter().flat_map(rows).collect())
+}
+
+/// The number of a row's cell is another one in a unit.
+fn without_cells(mut rows: Vec<Value>) -> Vec<Value> {
+    for row in &mut rows {
+        row.as_object_mut().expect("a row").remove("cell");
+    }
+    rows
 }
 
 #[test]
@@ -241,23 +192,6 @@ fn without_best(mut report: Value) -> Value {
         *best = best["index"].clone();
     }
     report
-}
-
-/// The small benchmark of the tests below: two units, one for each part.
-fn small() -> Verb {
-    let flags = "bench --index skiplist --keys 1k --threads 1,2 --mix 100/0/0 --seconds 0.01 \
-                 --rounds 1";
-    Verb::new(flags, 2)
-}
-
-/// Two finished parts of the small benchmark.
-fn parts(files: &Files) -> [String; 2] {
-    [("1/2", "first"), ("2/2", "second")].map(|(shard, name)| {
-        let path = files.path(name);
-        let output = small().part(shard, &path);
-        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-        path
-    })
 }
 
 #[test]
@@ -351,10 +285,10 @@ fn only_parts_of_one_campaign_are_collected() {
         collect(&[&first, &files.write("changed", text.replacen(from, to, 1))])
     };
     let other = changed("\"seed\":\"1\"", "\"seed\":\"7\"");
-    refused(&other, &["is of another campaign", "(seed: 7, there 1)"]);
+    refused(&other, &["is of another campaign", "(seed: 7, but 1 in `"]);
     let other = changed("\"commit\":", "\"commit\":\"abc\",\"was\":");
-    refused(&other, &["is of another campaign", "(commit: abc, there "]);
-    refused(&changed("\"2/2\"", "\"2/3\""), &["(number of parts: 3, there 2)"]);
+    refused(&other, &["is of another campaign", "(commit: abc, but "]);
+    refused(&changed("\"2/2\"", "\"2/3\""), &["(number of parts: 3, but 2 in `"]);
     refused(
         &changed("{\"unit\":1", "{\"unit\":0"),
         &["is damaged in line 2", "no unit of part 2/2"],
@@ -363,13 +297,13 @@ fn only_parts_of_one_campaign_are_collected() {
     let memtable = files.path("memtable");
     let flags = "memtable --num 1k --rounds 1 --threads 1 --workload fillseq --memtable art";
     assert_eq!(Verb::new(flags, 1).part("1/1", &memtable).status.code(), Some(0));
-    refused(&collect(&[&first, &memtable]), &["(verb: memtable, there bench)"]);
+    refused(&collect(&[&first, &memtable]), &["(verb: memtable, but bench in `"]);
     refused(&collect(&[&memtable, "--html", "x"]), &["--html", "has no page"]);
 
     let output = changed("\"cpu\":", "\"cpu\":\"Z80\",\"was\":");
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let said = stderr(&output);
-    let differs = "Part 2/2 ran on another machine than part 1/2 (cpu: Z80, there ";
+    let differs = "Part 2/2 ran on another machine than part 1/2 (cpu: Z80, but ";
     assert!(said.contains(differs), "{said}");
     assert!(stdout(&output).contains(differs), "the table says it, too");
 }
@@ -397,65 +331,6 @@ fn pages_say_what_is_missing() {
     assert_eq!(output.status.code(), Some(1));
     let html = fs::read_to_string(&page).unwrap();
     assert_eq!(html.matches("Its part has not run it yet").count(), 1);
-}
-
-/// An interrupt ends a part. The unit that it cuts short is measured again.
-#[cfg(unix)]
-#[test]
-fn an_interrupted_part_goes_on() {
-    let files = Files::new();
-    let (verb, out) = (Verb::bench(), files.path("part"));
-    let child = verb.start("1/1", &out);
-    while units(&out) == 0 {
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    let pid = child.id().to_string();
-    let sent = std::process::Command::new("kill").args(["-INT", &pid]).status();
-    assert!(sent.expect("kill runs").success());
-    let output = child.wait_with_output().expect("it ends");
-    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
-    let before = units(&out);
-    assert!((1..verb.units).contains(&before), "{before} units");
-    assert_eq!(verb.part("1/1", &out).status.code(), Some(0));
-    let result = collected(&[&out]);
-    let rows = result[0]["results"].as_array().unwrap();
-    assert!(rows.iter().all(|row| row["checked"] == true && row["samples"][1].is_number()));
-    assert_eq!(rows.len(), verb.units * 2);
-}
-
-/// The tables and CSV of a verb in one go have columns that JSON does not check: those for the
-/// memory of tables and of indexes.
-#[test]
-fn memory_of_tables_and_indexes_stays_apart() {
-    let files = Files::new();
-    let ycsb = "store ycsb run -p recordcount=1000 -p operationcount=1000 -p readproportion=1 \
-                -p updateproportion=0 --index map --rounds 1 --threads 1";
-    let tpcc = "store tpcc run --reduced --warehouses 1 --transactions 20 --index map --rounds 1 \
-                --threads 1";
-    for (name, flags) in [("ycsb", ycsb), ("tpcc", tpcc)] {
-        let (verb, out) = (Verb::new(flags, 1), files.path(name));
-        let output = verb.part("1/1", &out);
-        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-        let csv = |args: &[&str]| stdout(&run(&[args, &["--format", "csv"]].concat()));
-        let (whole, result) = (csv(&verb.args(&[])), csv(&["collect", &out]));
-        for column in ["table_bytes", "index_bytes"] {
-            let bytes = |text: &str| cell(text, column).parse::<f64>().expect("bytes");
-            // The same work allocates about the same memory.
-            let ratio = bytes(&result) / bytes(&whole);
-            assert!((0.9..1.1).contains(&ratio), "{column}: {whole}\n{result}");
-        }
-        let table = stdout(&run(&["collect", &out]));
-        let row = table.lines().find(|line| line.contains("map")).expect("a row");
-        assert!(!row.trim_end().trim_end_matches('│').trim_end().ends_with('–'), "{table}");
-    }
-}
-
-/// A cell of the first row of CSV, whose cells have no commas.
-fn cell<'a>(text: &'a str, column: &str) -> &'a str {
-    let mut lines = text.lines();
-    let header = lines.next().expect("a header");
-    let at = header.split(',').position(|name| name == column).expect("a column");
-    lines.next().and_then(|row| row.split(',').nth(at)).expect("a row")
 }
 
 /// Each figure is the one that was written, to the last bit.

@@ -7,26 +7,12 @@ use super::ratio::{Ranks, Ratio, Verdict};
 use super::report::{Report, Row};
 use crate::flags::error::Error;
 use crate::flags::place::SYSTEM_PAGES;
-use crate::flags::units::{Bytes, count, plural};
+use crate::flags::units::{count, plural};
+use crate::host::facts::{FIGURES, shown};
 use serde::Serialize;
 use serde_json::Value;
 use std::fmt;
 
-/// The facts of a machine that change figures.
-const MACHINE: [&str; 12] = [
-    "cpu",
-    "cores",
-    "caches",
-    "memory_bytes",
-    "os",
-    "kernel",
-    "arch",
-    "thp",
-    "hugetlb_pages",
-    "clock",
-    "allocator",
-    "silvics",
-];
 /// The fields of a configuration that change figures and are no part of a row's key. An index is
 /// used by all mixes, batches and scans of a round, one after the other.
 const CONFIG: [&str; 15] = [
@@ -161,9 +147,11 @@ impl fmt::Display for RowId {
 impl Difference {
     /// The differences of two runs. `here` is this run as JSON.
     fn all(baseline: &Baseline, here: &Value) -> Vec<Self> {
+        let (machine, config) = (&baseline.run.machine, &baseline.run.config);
         let parts = [
-            ("machine", &baseline.run.machine, &MACHINE[..]),
-            ("config", &baseline.run.config, &CONFIG[..]),
+            ("machine", machine, &FIGURES[..]),
+            ("machine", machine, &["silvics"]),
+            ("config", config, &CONFIG[..]),
         ];
         let mut all = Vec::new();
         for (part, kept, fields) in parts {
@@ -203,28 +191,6 @@ fn are_same(kept: &Value, here: &Value) -> bool {
     match (&kept["digest"], &here["digest"]) {
         (Value::String(kept), Value::String(here)) => kept == here,
         _ => kept == here,
-    }
-}
-
-/// The text of a fact.
-fn shown(fact: &Value) -> String {
-    let text = |name: &str| fact.get(name).and_then(Value::as_str);
-    match fact {
-        Value::Null => "nothing".into(),
-        Value::String(text) => text.clone(),
-        Value::Array(items) => items.iter().map(shown).collect::<Vec<_>>().join(", "),
-        Value::Object(fields) => match (text("path"), text("type"), fields.get("bytes")) {
-            (Some(path), ..) => match text("digest") {
-                Some(digest) => format!("`{path}` with the digest {digest}"),
-                None => format!("`{path}`"),
-            },
-            (None, Some(kind), Some(bytes)) => {
-                let bytes = bytes.as_u64().unwrap_or_default() as usize;
-                format!("L{} {} {}", fact["level"], kind.to_lowercase(), Bytes(bytes))
-            }
-            _ => fact.to_string(),
-        },
-        other => other.to_string(),
     }
 }
 

@@ -90,8 +90,7 @@ fn run(args: &BenchArgs) -> Result<(Plan, Report), Error> {
 
 /// Measures what a plan says.
 fn measured(plan: &Plan, crew: Crew) -> Result<Report, Error> {
-    let runners = plan.threads.iter().copied().max().unwrap_or(crew.threads);
-    let crew = crew.counting(plan.counters).loading(plan.load_threads).running(runners);
+    let crew = crew.counting(plan.counters).loading(plan.load_threads).running(plan.runners);
     let mut report = Report::new(plan, Machine::this(crew.threads));
     if let Some(counters) = &crew.counters {
         report.config.counted = counters.tell(); // again at the end, when some may have failed

@@ -8,13 +8,15 @@ use super::cell::Config;
 use super::plan::Plan;
 use super::report::{LoadRow, Report, Row};
 use super::{measured, write};
-use crate::campaign::Campaign;
 use crate::campaign::collected::Collected;
+use crate::campaign::inputs::Input;
+use crate::campaign::{Campaign, Wanted};
 use crate::drive::scans::ScanBy;
 use crate::drive::subject::Crew;
 use crate::flags::args::Format;
 use crate::flags::bench::BenchArgs;
 use crate::flags::error::Error;
+use crate::flags::site::Site;
 use crate::flags::source::KeyFileConfig;
 use crate::flags::units::{count, plural};
 use crate::host::counters::Counted;
@@ -101,8 +103,12 @@ impl Campaign for Parts {
         ]
     }
 
-    fn plan(flags: &BenchArgs, cores: usize) -> Result<Self, Error> {
-        let plan = Plan::new(flags, cores)?;
+    fn inputs(flags: &BenchArgs) -> Vec<Input<'_>> {
+        flags.key_file.file.iter().map(|path| ("--key-file", path.as_path())).collect()
+    }
+
+    fn plan(flags: &BenchArgs, site: Site) -> Result<Self, Error> {
+        let plan = Plan::new(flags, site)?;
         Ok(Self { units: Self::all(&plan), plan })
     }
 
@@ -132,12 +138,15 @@ impl Campaign for Parts {
         })
     }
 
-    fn report(mut self, collected: Collected<Outcome>) -> Result<u8, Error> {
-        self.plan.format = Format::parse(&collected.format)?;
-        self.plan.page = collected.page()?;
-        self.plan.check_format()?;
-        let remarks = collected.remarks();
-        let mut report = Report { remarks, ..Report::new(&self.plan, collected.machine) };
+    fn wants(&mut self, wanted: &Wanted) -> Result<(), Error> {
+        self.plan.format = Format::parse(&wanted.format)?;
+        self.plan.page = wanted.page()?;
+        self.plan.check_format()
+    }
+
+    fn report(self, collected: Collected<Outcome>) -> Result<u8, Error> {
+        let (remarks, runs) = (collected.remarks(), collected.runs);
+        let mut report = Report { remarks, runs, ..Report::new(&self.plan, collected.machine) };
         for unit in collected.units {
             let (cell, mut outcome) = (self.units[unit.number].cell, unit.outcome);
             outcome.results.iter_mut().for_each(|row| row.key.cell = cell);
@@ -171,7 +180,7 @@ mod tests {
 
     fn units(line: &str) -> Vec<String> {
         let args = Line::parse_from(line.split(' ')).args;
-        Parts::plan(&args, 2).unwrap().units()
+        Parts::plan(&args, 2.into()).unwrap().units()
     }
 
     #[test]

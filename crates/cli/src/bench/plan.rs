@@ -10,6 +10,7 @@ use crate::flags::args::Format;
 use crate::flags::bench::BenchArgs;
 use crate::flags::error::Error;
 use crate::flags::place::{self, Place};
+use crate::flags::site::Site;
 use crate::flags::source::{KeySource, key_set, key_type};
 use crate::flags::sync::{self, Sync};
 use crate::flags::types::{KeyType, Types, ValueType};
@@ -38,6 +39,8 @@ pub struct Plan {
     pub threads: Vec<usize>,
     pub scan_bys: Vec<ScanBy>,
     pub scan_lengths: Vec<usize>,
+    /// The most threads of a run, also of those that another part of a campaign makes.
+    pub runners: usize,
     /// The threads that load.
     pub load_threads: usize,
     /// The number of rounds that begin with the load of a fresh index.
@@ -84,8 +87,10 @@ impl Plan {
         }
     }
 
-    /// Reads the flags. `cores` is the default number of threads.
-    pub fn new(args: &BenchArgs, cores: usize) -> Result<Self, Error> {
+    /// Reads the flags for a machine.
+    pub fn new(args: &BenchArgs, site: impl Into<Site>) -> Result<Self, Error> {
+        let site = site.into();
+        let cores = site.cores;
         let dists: Vec<Dist> = list("--dist", &args.dist, parse)?;
         let set = key_set(&args.key_file, &dists)?;
         let file = KeySource::new(&args.key_file, args.keys.is_some(), &dists)?;
@@ -100,16 +105,7 @@ impl Plan {
             })?,
         };
         let mixes: Vec<Mix> = list("--mix", &args.mix, parse)?;
-        if let Some(mix) = mixes.iter().find(|mix| mix.upserts())
-            && let Some(dist) =
-                dists.iter().find(|dist| matches!(dist, Dist::Disjoint | Dist::Latest))
-        {
-            let problem = format!(
-                "{mix} has upserts, which choose loaded keys, but --dist {dist} does not: choose \
-                 another mix or distribution"
-            );
-            return Err(Error::value("--mix", problem));
-        }
+        check_upserts(&mixes, &dists)?;
         let threads = match &args.threads {
             Some(text) => list("--threads", text, |item| number(item, 1, THREADS_MAX))?,
             None => vec![cores],
@@ -125,6 +121,7 @@ impl Plan {
             dists,
             places: place::read(&args.place)?,
             batches: list("--batch", &args.batch, |item| number(item, 1, BATCH_MAX))?,
+            runners: threads.iter().copied().max().unwrap_or(cores),
             threads,
             scan_bys: list("--scan-by", &args.scan_by, parse)?,
             scan_lengths: list("--scan-length", &args.scan_length, |item| {
@@ -151,7 +148,7 @@ impl Plan {
             notes: Vec::new(),
         };
         let names = args.index.as_deref().unwrap_or("default");
-        (plan.chosen, plan.notes) = chosen(args, names, types, &plan.mixes)?;
+        (plan.chosen, plan.notes) = chosen(args, names, types, &plan.mixes, site)?;
         plan.check_files()?;
         plan.say_what_has_no_effect(args, cores)?;
         Ok(plan)
@@ -208,14 +205,29 @@ impl Plan {
     }
 }
 
+/// Upserts choose loaded keys, so they need a distribution of those.
+fn check_upserts(mixes: &[Mix], dists: &[Dist]) -> Result<(), Error> {
+    if let Some(mix) = mixes.iter().find(|mix| mix.upserts())
+        && let Some(dist) = dists.iter().find(|dist| matches!(dist, Dist::Disjoint | Dist::Latest))
+    {
+        let problem = format!(
+            "{mix} has upserts, which choose loaded keys, but --dist {dist} does not: choose \
+             another mix or distribution"
+        );
+        return Err(Error::value("--mix", problem));
+    }
+    Ok(())
+}
+
 /// The indexes to run, and the notes about others.
 fn chosen(
     args: &BenchArgs,
     names: &str,
     types: Types,
     mixes: &[Mix],
+    site: Site,
 ) -> Result<(Vec<Chosen>, Vec<String>), Error> {
-    let (sync, note) = Sync::new(&args.sync)?;
+    let (sync, note) = Sync::new(&args.sync, site)?;
     let mut notes: Vec<String> = note.into_iter().collect();
     let mut chosen = select::resolve(names, args.variant.as_deref())?;
     if let Some(sync) = sync {
@@ -223,11 +235,11 @@ fn chosen(
             let remedy = "both choose a build: leave one out";
             return Err(Error::Conflict { flag: "--sync", other: "--variant", remedy });
         }
-        chosen = sync.choose(chosen, &mut notes)?;
+        chosen = sync.choose(chosen, site, &mut notes)?;
     }
     let (chosen, others) = select::suited(chosen, names, types, mixes)?;
     notes.extend(others);
-    notes.extend(sync::notes(&chosen));
+    notes.extend(sync::notes(&chosen, site));
     Ok((chosen, notes))
 }
 

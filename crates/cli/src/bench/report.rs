@@ -12,6 +12,7 @@ use crate::host::counters::{Counted, PerOp};
 use crate::host::machine::Machine;
 use crate::names::{self, Name};
 use crate::output::File;
+use crate::page::origin::Run;
 use serde::{Deserialize, Serialize};
 use silvics::Counting;
 use silvics_workload::KeySet;
@@ -33,6 +34,9 @@ pub struct Report {
     /// Remarks on the parts of a campaign: what is missing, and machines that differ.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
+    /// The starts of these parts.
+    #[serde(skip)]
+    pub runs: Vec<Run>,
     /// The number of cells begun so far.
     #[serde(skip)]
     pub cells: usize,
@@ -252,6 +256,7 @@ impl Report {
             comparison: None,
             interrupted: false,
             remarks: Vec::new(),
+            runs: Vec::new(),
             cells: 0,
             trace: plan.trace.clone().map(Trace::new),
             page: plan.page.clone(),

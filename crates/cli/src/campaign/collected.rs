@@ -1,14 +1,16 @@
 //! All parts of a campaign, and what is missing from them.
 
-use super::Campaign;
 use super::file::Content;
 use super::head::{Difference, Head, other_machine};
 use super::shard::Shard;
+use super::{Campaign, Wanted};
 use crate::flags::error::Error;
 use crate::flags::shard::CollectArgs;
+use crate::flags::site::Site;
 use crate::flags::units::plural;
 use crate::host::machine::Machine;
 use crate::output;
+use crate::page::origin::Run;
 use crate::progress;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -23,9 +25,8 @@ pub struct Collected<O> {
     pub missing: Vec<String>,
     /// Sentences on parts of other machines than the first one.
     machines: Vec<String>,
-    /// The value of `--format`.
-    pub format: String,
-    html: Option<PathBuf>,
+    /// The start of each part.
+    pub runs: Vec<Run>,
 }
 
 /// A unit that was measured.
@@ -37,11 +38,6 @@ pub struct Unit<O> {
 }
 
 impl<O> Collected<O> {
-    /// The file of the page, if one was requested. Fails at once if it could not be written.
-    pub fn page(&self) -> Result<Option<output::File>, Error> {
-        self.html.as_deref().map(|path| output::File::new("--html", path)).transpose()
-    }
-
     /// Sentences for the readers of the result: the machines that differ, and what is missing.
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks = self.machines.clone();
@@ -50,17 +46,6 @@ impl<O> Collected<O> {
             remarks.push(format!("Not measured yet: {count} unit{}: {all}.", plural(count)));
         }
         remarks
-    }
-
-    /// Fails if a page was requested of a verb that has none.
-    pub fn refuse_page(&self, verb: &str) -> Result<(), Error> {
-        match self.html {
-            Some(_) => {
-                let problem = format!("`silvics {verb}` has no page: leave it out");
-                Err(Error::value("--html", problem))
-            }
-            None => Ok(()),
-        }
     }
 }
 
@@ -119,7 +104,7 @@ impl Parts {
         for (path, content) in others {
             if let Some(of) = here.other_campaign(&content.head) {
                 let problem = format!(
-                    "is of another campaign than `{first}` ({}: {}, there {}): collect files of one",
+                    "is of another campaign ({}: {}, but {} in `{first}`): collect files of one",
                     of.what, of.there, of.here
                 );
                 return failed(path, problem);
@@ -145,18 +130,19 @@ impl Parts {
 
     /// Sentences on parts of other machines than the first one.
     fn machines(&self) -> Vec<String> {
-        let Head { shard: first, machine: here, .. } = self.head();
+        let here = self.head();
         let others = self.files[1..].iter().map(|(_, content)| &content.head);
-        let differing = others.filter_map(|head| Some((head, other_machine(here, &head.machine)?)));
-        let sentence = |(head, of): (&Head, Difference)| {
-            let (part, what) = (head.shard, of.what);
-            format!(
-                "Part {part} ran on another machine than part {first} ({what}: {}, there {}): \
-                 compare rows of one configuration only.",
-                of.there, of.here
-            )
+        let sentence = |head: &Head| {
+            let of = |of: Difference| format!("{}: {}, but {}", of.what, of.there, of.here);
+            let all: Vec<String> = other_machine(here, head).into_iter().map(of).collect();
+            let (part, first, all) = (head.shard, here.shard, (!all.is_empty()).then_some(all)?);
+            Some(format!(
+                "Part {part} ran on another machine than part {first} ({} in part {first}): compare \
+                 only rows of one configuration.",
+                all.join("; ")
+            ))
         };
-        differing.map(sentence).collect()
+        others.filter_map(sentence).collect()
     }
 
     /// The head of the first part.
@@ -174,14 +160,16 @@ impl Parts {
         let files: Vec<(Shard, PathBuf)> =
             self.files.iter().map(|(path, content)| (content.head.shard, path.clone())).collect();
         let flags = serde_json::from_value(Value::Object(head.flags.clone()));
-        let campaign =
-            C::plan(&flags.map_err(|error| damaged(&files[0].1, error))?, head.machine.cores)?;
+        let flags = flags.map_err(|error| damaged(&files[0].1, error))?;
+        let mut campaign = C::plan(&flags, Site::there(head.machine.cores, head.rtm))?;
         if campaign.units() != head.units {
             let problem = "has other units than this command would measure: collect it with the \
                            build that measured it";
             let path = files[0].1.clone();
             return Err(Error::File { flag: "FILE", path, problem: problem.into() });
         }
+        campaign.wants(&Wanted { format: args.format, html: args.html })?;
+        let runs = self.files.iter().map(|(_, content)| content.head.run.clone()).collect();
         let mut units = Vec::new();
         for (path, content) in self.files {
             for line in content.lines {
@@ -196,21 +184,16 @@ impl Parts {
             |number: &usize| units.binary_search_by_key(number, |unit| unit.number).is_ok();
         let lacking: Vec<usize> = (0..head.units.len()).filter(|at| !is_there(at)).collect();
         let missing = lacking.iter().map(|&unit| head.units[unit].clone()).collect();
-        let code = if units.is_empty() {
-            0
-        } else {
-            campaign.report(Collected {
-                machine: head.machine.clone(),
-                units,
-                missing,
-                machines: self.machines,
-                format: args.format,
-                html: args.html,
-            })?
-        };
+        // They are named even if the report cannot be written.
         for &unit in &lacking {
             progress::note(&missing_unit(unit, &head, &files));
         }
+        if units.is_empty() {
+            progress::note("no unit was measured yet, so there is no result");
+            return Ok(1);
+        }
+        let (machine, machines) = (head.machine, self.machines);
+        let code = campaign.report(Collected { machine, units, missing, machines, runs })?;
         Ok(if lacking.is_empty() { code } else { 1 })
     }
 }

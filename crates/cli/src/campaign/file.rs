@@ -4,13 +4,13 @@
 //! process that is killed leaves whole lines, and behind them at most one without an end, which is
 //! dropped. Any other line that cannot be read is damage, and is refused.
 
-use super::head::{FORMAT, Head};
+use super::head::{FORMAT, Head, other_machine};
 use crate::flags::error::Error;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// A unit that was measured.
@@ -127,6 +127,7 @@ impl Output {
         if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
             return Err(failed("is no plain file: name one".into()));
         }
+        let is_new = !path.exists();
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         let mut file = options.open(path).map_err(unwritable)?;
@@ -139,11 +140,13 @@ impl Output {
         file.read_to_end(&mut bytes).map_err(unwritable)?;
         let first = line(head).map_err(unwritable)?;
         let (whole, done) = match Content::parse(&bytes) {
+            // Nothing is lost if a part that has no unit begins anew, with other flags perhaps.
+            Ok(content) if content.lines.is_empty() => (0, BTreeSet::new()),
             Ok(content) => {
                 same_part(head, &content.head).map_err(failed)?;
                 (content.whole, content.lines.iter().map(|line| line.unit).collect())
             }
-            Err(Fault::NoHead) if first.starts_with(&bytes) => (0, BTreeSet::new()),
+            Err(Fault::NoHead) if is_start_of_head(&bytes) => (0, BTreeSet::new()),
             Err(Fault::NoHead) => return Err(failed(NO_PART.into())),
             Err(Fault::Problem(problem)) => return Err(failed(problem)),
         };
@@ -151,6 +154,9 @@ impl Output {
         output.cut(whole)?;
         if whole == 0 {
             output.write(&first)?;
+        }
+        if is_new {
+            sync_folder(path).map_err(|error| output.failed(&error))?;
         }
         Ok(output)
     }
@@ -181,6 +187,28 @@ impl Output {
     }
 }
 
+/// Whether bytes without a line are what a process that was killed at once left of a head.
+fn is_start_of_head(bytes: &[u8]) -> bool {
+    let start = format!("{{\"campaign\":{FORMAT},");
+    bytes.starts_with(start.as_bytes()) || start.as_bytes().starts_with(bytes)
+}
+
+/// Puts the name of a new file on the disk. Some file systems cannot sync folders.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if cfg!(unix) {
+        match File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all()) {
+            Err(error)
+                if !matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) =>
+            {
+                return Err(error);
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// A value as a line of JSON.
 fn line(value: &impl Serialize) -> io::Result<Vec<u8>> {
     let mut bytes = serde_json::to_vec(value)?;
@@ -197,7 +225,7 @@ fn same_part(here: &Head, there: &Head) -> Result<(), String> {
         ));
     }
     let other = here.other_campaign(there);
-    match other.or_else(|| super::head::other_machine(&here.machine, &there.machine)) {
+    match other.or_else(|| other_machine(here, there).into_iter().next()) {
         None => Ok(()),
         Some(of) => Err(format!(
             "was begun with another {} ({}, now {}): name another file",
@@ -309,13 +337,30 @@ mod tests {
         }
     }
 
+    /// A mistyped flag, or a file of keys that is not there, used to take the file.
+    #[test]
+    fn a_part_without_units_begins_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("part");
+        let (head, text) = whole();
+        let other = Head { verb: "memtable".into(), ..head.clone() };
+        for cut in [0, 1, 30, text.len() - 2 * FIRST.len()] {
+            fs::write(&path, &text[..cut]).unwrap();
+            assert!(Output::open(&path, &other).unwrap().done.is_empty(), "cut at {cut}");
+            let read = Content::read(&path).unwrap();
+            assert_eq!((&*read.head.verb, read.lines.len()), ("memtable", 0));
+        }
+    }
+
     #[test]
     fn a_file_of_something_else_stays_as_it_is() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("notes");
         let (head, text) = whole();
         let other = Head { verb: "memtable".into(), ..head.clone() };
-        for (text, head) in [("notes", &head), ("notes\n", &head), (&text, &other)] {
+        let newer = text.replace("{\"campaign\":1", "{\"campaign\":2");
+        for (text, head) in [("notes", &head), ("notes\n", &head), (&text, &other), (&newer, &head)]
+        {
             fs::write(&path, text).unwrap();
             assert!(Output::open(&path, head).is_err());
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
@@ -327,6 +372,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("part");
         let (head, _) = whole();
+        // Some file systems have no locks.
+        if let Err(TryLockError::Error(_)) = File::create(&path).expect("a file").try_lock() {
+            return;
+        }
         let output = Output::open(&path, &head).unwrap();
         let refused = Output::open(&path, &head).err().expect("it is in use").to_string();
         assert!(refused.contains("is being written by another process"), "{refused}");

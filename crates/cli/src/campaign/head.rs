@@ -2,9 +2,12 @@
 
 use super::shard::Shard;
 use crate::flags::units::Bytes;
+use crate::host::facts::{FIGURES, shown};
 use crate::host::machine::Machine;
+use crate::page::origin::Run;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 /// The format of the files that this version writes and reads.
 pub const FORMAT: u64 = 1;
@@ -18,11 +21,17 @@ pub struct Head {
     pub verb: String,
     /// The flags of the verb, defaults included, without those of outputs.
     pub flags: Map<String, Value>,
+    /// The files that the flags name as inputs, with digests of their bytes.
+    pub inputs: BTreeMap<String, String>,
     pub shard: Shard,
     /// The names of all units of the campaign, in order.
     pub units: Vec<String>,
     /// The machine and the build.
     pub machine: Machine,
+    /// Whether its CPU has restricted transactional memory.
+    pub rtm: bool,
+    /// The start of the part, and its command line.
+    pub run: Run,
 }
 
 /// A fact in which two parts differ.
@@ -48,13 +57,14 @@ impl Head {
         let commit = |machine: &Machine| machine.commit.unwrap_or("no commit").to_owned();
         Difference::of("verb", &there.verb, &self.verb)
             .or_else(|| self.other_flag(there))
+            .or_else(|| self.other_input(there))
             .or_else(|| Difference::of("number of parts", &there.shard.count, &self.shard.count))
             .or_else(|| Difference::of("version", &both.0.silvics, &both.1.silvics))
             .or_else(|| Difference::of("commit", &commit(both.0), &commit(both.1)))
             .or_else(|| self.other_unit(there))
     }
 
-    /// A flag without a value, such as `--wal` alone, is written as null, and one that was not given
+    /// A flag without a value, such as `--wal` alone, is written as null. One that was not given
     /// may be left out.
     fn other_flag(&self, there: &Self) -> Option<Difference> {
         let names = self.flags.keys().chain(there.flags.keys());
@@ -74,6 +84,15 @@ impl Head {
         })
     }
 
+    fn other_input(&self, there: &Self) -> Option<Difference> {
+        let digest = |head: &Self, path| head.inputs.get(path).cloned().unwrap_or_default();
+        let mut paths = self.inputs.keys().chain(there.inputs.keys());
+        paths.find_map(|path| {
+            let what = format!("content of `{path}`");
+            Difference::of(&what, &digest(there, path), &digest(self, path))
+        })
+    }
+
     /// Units depend on the machine where the number of threads is one for each core.
     fn other_unit(&self, there: &Self) -> Option<Difference> {
         let count = Difference::of("number of units", &there.units.len(), &self.units.len());
@@ -82,37 +101,36 @@ impl Head {
     }
 }
 
-/// The first fact in which two machines differ. Nodes of one kind may differ by some pages of
-/// memory. The build is no part of the machine.
-pub fn other_machine(here: &Machine, there: &Machine) -> Option<Difference> {
-    let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".into());
-    let number = |number: Option<usize>| number.map_or("unknown".into(), |of| of.to_string());
-    let caches = |machine: &Machine| {
-        let all = machine.caches.iter();
-        let all =
-            all.map(|cache| format!("L{} {} {}", cache.level, cache.kind, Bytes(cache.bytes)));
-        all.collect::<Vec<_>>().join(", ")
+/// The facts in which the machines of two parts differ. Nodes of one kind may differ by some pages
+/// of memory. The build is no part of the machine.
+pub fn other_machine(here: &Head, there: &Head) -> Vec<Difference> {
+    let [of_here, of_there] =
+        [here, there].map(|head| serde_json::to_value(&head.machine).unwrap_or_default());
+    let differing = FIGURES.iter().filter(|&&name| match name {
+        "memory_bytes" => !is_same_memory(here.machine.memory_bytes, there.machine.memory_bytes),
+        _ => of_here[name] != of_there[name],
+    });
+    let text = |name: &str, fact: &Value| match (name, fact.as_u64()) {
+        _ if fact.is_null() => "unknown".into(),
+        ("memory_bytes", Some(bytes)) => Bytes(bytes as usize).to_string(),
+        _ => shown(fact),
     };
-    Difference::of("cpu", &text(&there.cpu), &text(&here.cpu))
-        .or_else(|| Difference::of("cores", &there.cores, &here.cores))
-        .or_else(|| Difference::of("caches", &caches(there), &caches(here)))
-        .or_else(|| memory(here.memory_bytes, there.memory_bytes))
-        .or_else(|| Difference::of("os", &there.os, &here.os))
-        .or_else(|| Difference::of("kernel", &text(&there.kernel), &text(&here.kernel)))
-        .or_else(|| Difference::of("arch", &there.arch, &here.arch))
-        .or_else(|| Difference::of("thp", &text(&there.thp), &text(&here.thp)))
-        .or_else(|| {
-            let pages = [there, here].map(|machine| number(machine.hugetlb_pages));
-            Difference::of("hugetlb pages", &pages[0], &pages[1])
-        })
-        .or_else(|| Difference::of("allocator", &there.allocator, &here.allocator))
+    let of = |&name: &&str| Difference {
+        what: name.trim_end_matches("_bytes").replace('_', " "),
+        there: text(name, &of_there[name]),
+        here: text(name, &of_here[name]),
+    };
+    let rtm = |head: &Head| if head.rtm { "yes" } else { "no" };
+    let rtm = Difference::of("transactional memory", &rtm(there), &rtm(here));
+    differing.map(of).chain(rtm).collect()
 }
 
-/// The difference in memory, if it is more than a sixty-fourth.
-fn memory(here: Option<usize>, there: Option<usize>) -> Option<Difference> {
-    let (here, there) = (here.unwrap_or(0), there.unwrap_or(0));
-    let is_same = here.abs_diff(there) <= here / 64;
-    if is_same { None } else { Difference::of("memory", &Bytes(there), &Bytes(here)) }
+/// Whether two amounts of memory differ by at most a sixty-fourth.
+fn is_same_memory(here: Option<usize>, there: Option<usize>) -> bool {
+    match (here, there) {
+        (Some(here), Some(there)) => here.abs_diff(there) <= here / 64,
+        _ => here == there,
+    }
 }
 
 #[cfg(test)]
@@ -127,9 +145,12 @@ pub(super) mod tests {
             campaign: FORMAT,
             verb: "bench".into(),
             flags,
+            inputs: BTreeMap::from([("keys.txt".into(), "1f".into())]),
             shard: Shard { index: 1, count: 2 },
             units: vec!["a".into(), "b".into()],
             machine: Machine::this(2),
+            rtm: false,
+            run: Run { date: "2026-01-01 00:00 UTC".into(), command: "silvics bench".into() },
         }
     }
 
@@ -155,6 +176,8 @@ pub(super) mod tests {
         // `--wal` without a folder.
         let wal = differs(|head| _ = head.flags.insert("wal".into(), Value::Null));
         assert_eq!(wal, told("wal", "no value", "nothing"));
+        let keys = differs(|head| _ = head.inputs.insert("keys.txt".into(), "2e".into()));
+        assert_eq!(keys, told("content of `keys.txt`", "2e", "1f"));
         let count = differs(|head| head.shard.count = 3);
         assert_eq!(count, told("number of parts", "3", "2"));
         assert_eq!(differs(|head| head.machine.silvics = "0").0, "version");
@@ -165,14 +188,29 @@ pub(super) mod tests {
 
     #[test]
     fn nodes_of_one_kind_are_the_same_machine() {
-        let here = Machine { memory_bytes: Some(64 << 30), ..Machine::this(2) };
-        assert_eq!(other_machine(&here, &here), None);
-        let more = Machine { memory_bytes: Some((64 << 30) + (8 << 20)), ..here.clone() };
-        assert_eq!(other_machine(&here, &more), None);
-        let half = Machine { memory_bytes: Some(32 << 30), ..here.clone() };
-        let found = other_machine(&here, &half).expect("a difference");
-        assert_eq!((&*found.what, &*found.there), ("memory", "32 GiB"));
-        let cores = Machine { cores: 3, ..here.clone() };
-        assert_eq!(other_machine(&here, &cores).expect("a difference").what, "cores");
+        let of = |change: fn(&mut Machine)| {
+            let mut head = head();
+            head.machine.memory_bytes = Some(64 << 30);
+            head.machine.clock = Some("tsc".into());
+            change(&mut head.machine);
+            head
+        };
+        let here = of(|_| {});
+        let differs = |other: &Head| {
+            let told = |of: Difference| format!("{}: {}, {}", of.what, of.there, of.here);
+            other_machine(&here, other).into_iter().map(told).collect::<Vec<_>>()
+        };
+        assert!(differs(&here).is_empty());
+        assert!(differs(&of(|there| there.memory_bytes = Some((64 << 30) + (8 << 20)))).is_empty());
+        let half = differs(&of(|there| there.memory_bytes = Some(32 << 30)));
+        assert_eq!(half, ["memory: 32 GiB, 64 GiB"]);
+        let unknown = differs(&of(|there| there.memory_bytes = None));
+        assert_eq!(unknown, ["memory: unknown, 64 GiB"]);
+        // A kernel that falls back to a slow clock changes latencies.
+        let several = differs(&of(|there| {
+            (there.cores, there.clock) = (3, Some("hpet".into()));
+        }));
+        assert_eq!(several, ["cores: 3, 2", "clock: hpet, tsc"]);
+        assert_eq!(differs(&Head { rtm: true, ..of(|_| {}) }), ["transactional memory: yes, no"]);
     }
 }

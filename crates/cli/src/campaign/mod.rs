@@ -7,7 +7,7 @@
 //! 3. A part writes a file of JSON lines ([`file`]): a head ([`head::Head`]), then a line for each
 //!    unit, whole and synced, when the unit has ended. It has the rows of the verb's report.
 //! 4. A part that is started again leaves out the units that have lines. It goes on only with the
-//!    same verb, flags, build and machine.
+//!    same verb, flags, input files, build and machine. A unit that fails has no line.
 //! 5. `silvics collect` ([`collected`]) checks that all parts are of one campaign and that no unit
 //!    is there twice. It makes the verb's plan of the flags in the head, adds the rows to its
 //!    report in the order of the units, and gives that to the verb's renderers.
@@ -17,29 +17,38 @@
 //! |---|---|
 //! | `shard` | I/N, and its units |
 //! | `head` | the first line of a part, and the comparison of two |
+//! | `inputs` | digests of input files |
 //! | `file` | the file of a part |
 //! | `collected` | all parts |
+//! | `remarks` | remarks in CSV |
 
 pub mod collected;
 pub mod file;
 pub mod head;
+pub mod inputs;
+pub mod remarks;
 pub mod shard;
 
 use crate::drive::subject::Crew;
 use crate::flags::error::Error;
 use crate::flags::shard::ShardArgs;
+use crate::flags::site::Site;
 use crate::flags::units::plural;
 use crate::flags::values::{parse, single};
 use crate::host::machine::Machine;
 use crate::interrupt;
+use crate::output;
+use crate::page::origin::Run;
 use crate::progress;
 use collected::Collected;
 use file::Output;
 use head::{FORMAT, Head};
+use inputs::{Input, digests};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use shard::Shard;
+use std::path::PathBuf;
 
 /// A verb that can be measured in parts.
 pub trait Campaign: Sized {
@@ -56,8 +65,19 @@ pub trait Campaign: Sized {
     /// would share files; and whether each is set.
     fn refused(flags: &Self::Flags) -> Vec<(&'static str, bool)>;
 
-    /// Checks the flags. `cores` is the default number of threads.
-    fn plan(flags: &Self::Flags, cores: usize) -> Result<Self, Error>;
+    /// The files that the flags name as inputs.
+    fn inputs(_flags: &Self::Flags) -> Vec<Input<'_>> {
+        Vec::new()
+    }
+
+    /// The flags with all that a plan takes from input files, so that `silvics collect` does not
+    /// read these. `None` if a plan takes nothing from them.
+    fn resolved(_flags: &Self::Flags) -> Result<Option<Self::Flags>, Error> {
+        Ok(None)
+    }
+
+    /// Checks the flags, for the machine that is or was measured.
+    fn plan(flags: &Self::Flags, site: Site) -> Result<Self, Error>;
 
     /// The notes that are printed before the first unit.
     fn notes(&self) -> &[String] {
@@ -75,8 +95,39 @@ pub trait Campaign: Sized {
     /// Measures a unit. After an interrupt its outcome does not count.
     fn measure(&mut self, unit: usize) -> Result<Self::Outcome, Error>;
 
+    /// Takes the outputs of a collection. Fails at once if the verb has no such output, or it could
+    /// not be written.
+    fn wants(&mut self, wanted: &Wanted) -> Result<(), Error>;
+
     /// Makes the report of the verb, and writes it. Returns the exit code.
     fn report(self, collected: Collected<Self::Outcome>) -> Result<u8, Error>;
+}
+
+/// The outputs that the user wants of a collection.
+#[derive(Debug)]
+pub struct Wanted {
+    /// The value of `--format`.
+    pub format: String,
+    /// The file of the page.
+    pub html: Option<PathBuf>,
+}
+
+impl Wanted {
+    /// The file of the page, if one was requested. Fails at once if it could not be written.
+    pub fn page(&self) -> Result<Option<output::File>, Error> {
+        self.html.as_deref().map(|path| output::File::new("--html", path)).transpose()
+    }
+
+    /// Fails if a page was requested of a verb that has none.
+    pub fn refuse_page(&self, verb: &str) -> Result<(), Error> {
+        match self.html {
+            Some(_) => {
+                let problem = format!("`silvics {verb}` has no page: leave it out");
+                Err(Error::value("--html", problem))
+            }
+            None => Ok(()),
+        }
+    }
 }
 
 /// Measures a part, if the flags ask for one. Returns whether the user interrupted it; `None` if
@@ -95,48 +146,109 @@ pub fn part<C: Campaign>(flags: &C::Flags, args: &ShardArgs) -> Result<Option<bo
     };
     let shard: Shard = single("--shard", args.shard.as_deref().unwrap_or_default(), parse)?;
     if let Some((flag, _)) = C::refused(flags).into_iter().find(|(_, is_set)| *is_set) {
-        let problem = "a part has no such output or file: leave it out, and name outputs to \
-                       `silvics collect`";
+        let problem = "a part has no such output or file: leave it out, and give it to `silvics \
+                       collect`, if that takes it";
         return Err(Error::value(flag, problem));
     }
-    let cores = Crew::new().threads;
-    let mut campaign = C::plan(flags, cores)?;
-    let units = campaign.units();
+    for (flag, input) in C::inputs(flags) {
+        let [input, out] = [(flag, input), ("--out", path)]
+            .map(|(flag, path)| output::File { flag, path: path.into() });
+        output::File::distinct([&Some(input), &Some(out)])?;
+    }
+    let site = Site::from(Crew::new().threads);
+    let inputs = digests(&C::inputs(flags))?;
+    let mut campaign = C::plan(flags, site)?;
     let head = Head {
         campaign: FORMAT,
         verb: C::VERB.into(),
-        flags: written(flags)?,
+        flags: written(C::resolved(flags)?.as_ref().unwrap_or(flags))?,
+        inputs,
         shard,
-        units: units.clone(),
-        machine: Machine::this(cores),
+        units: campaign.units(),
+        machine: Machine::this(site.cores),
+        rtm: site.has_rtm,
+        run: Run::this(),
     };
-    let mut output = Output::open(path, &head)?;
-    let own: Vec<usize> = (0..units.len()).filter(|&unit| shard.has(unit)).collect();
+    let output = Output::open(path, &head)?;
+    // An interrupt that comes after the first note does not end the process at once.
+    interrupt::catch();
+    let own: Vec<usize> = (0..head.units.len()).filter(|&unit| shard.has(unit)).collect();
     let left: Vec<usize> = own.iter().copied().filter(|unit| !output.done.contains(unit)).collect();
     progress::note(&format!(
         "part {shard} has {} of {} units, {} of which {} left",
         own.len(),
-        units.len(),
+        head.units.len(),
         left.len(),
         if left.len() == 1 { "is" } else { "are" },
     ));
     campaign.notes().iter().for_each(|note| progress::note(note));
-    interrupt::catch();
     if !left.is_empty() {
         campaign.prepare(flags)?;
     }
-    for unit in left {
-        let outcome = campaign.measure(unit)?;
-        if interrupt::pending() {
-            return Ok(Some(true));
-        }
-        output.add(unit, &units[unit], &outcome)?;
-        progress::note(&format!("measured: {}", units[unit]));
+    if measure(&mut campaign, flags, &head, &left, output)? {
+        return Ok(Some(true));
     }
-    let count = own.len();
-    let file = path.display();
-    progress::note(&format!("the {count} unit{} of part {shard} are in `{file}`", plural(count)));
+    let (count, file) = (own.len(), path.display());
+    let are = if count == 1 { "is" } else { "are" };
+    progress::note(&format!("the {count} unit{} of part {shard} {are} in `{file}`", plural(count)));
     Ok(Some(false))
+}
+
+/// Measures units. Returns whether the user interrupted that. A unit that fails is noted, and the
+/// others are measured: the error of the first one comes at the end.
+fn measure<C: Campaign>(
+    campaign: &mut C,
+    flags: &C::Flags,
+    head: &Head,
+    left: &[usize],
+    mut output: Output,
+) -> Result<bool, Error> {
+    let mut failed = None;
+    for &unit in left {
+        let name = &head.units[unit];
+        let measured = campaign.measure(unit).and_then(|outcome| readable(name, outcome));
+        if interrupt::pending() {
+            return Ok(true);
+        }
+        match measured {
+            Ok(outcome) => {
+                unchanged(&C::inputs(flags), head)?;
+                output.add(unit, name, &outcome)?;
+                progress::note(&format!("measured: {name}"));
+            }
+            Err(error) => {
+                progress::note(&format!("not measured: {name}: {error}"));
+                failed.get_or_insert(error);
+            }
+        }
+    }
+    failed.map_or(Ok(false), Err)
+}
+
+/// An outcome, unless it has a figure that a file cannot hold.
+fn readable<O: Serialize + DeserializeOwned>(name: &str, outcome: O) -> Result<O, Error> {
+    let read = serde_json::to_vec(&outcome).and_then(|bytes| serde_json::from_slice::<O>(&bytes));
+    match read {
+        Ok(_) => Ok(outcome),
+        Err(error) => {
+            let problem = format!(
+                "the result of `{name}` has a figure that is no number ({error}): measure for longer"
+            );
+            Err(Error::value("--out", problem))
+        }
+    }
+}
+
+/// Fails if an input file has changed since the start of the part.
+fn unchanged(inputs: &[Input<'_>], head: &Head) -> Result<(), Error> {
+    for (input, now) in inputs.iter().zip(digests(inputs)?) {
+        if head.inputs.get(&now.0) != Some(&now.1) {
+            let (flag, path) = (input.0, now.0.into());
+            let problem = "has changed since the part began: measure the campaign again".into();
+            return Err(Error::File { flag, path, problem });
+        }
+    }
+    Ok(())
 }
 
 /// The flags, as they are written.
@@ -146,5 +258,20 @@ fn written(flags: &impl Serialize) -> Result<serde_json::Map<String, Value>, Err
         Ok(Value::Object(flags)) => Ok(flags),
         Ok(_) => Err(failed("the flags have no names".into())),
         Err(error) => Err(failed(format!("a flag cannot be written ({error}): rename its file"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::readable;
+
+    /// A file has null in the place of such a figure, and `collect` cannot read that.
+    #[test]
+    fn figures_that_are_no_numbers_fail_their_unit() {
+        assert_eq!(readable("1 thread", vec![1.5]).unwrap(), [1.5]);
+        for figure in [f64::NAN, f64::INFINITY] {
+            let refused = readable("1 thread", vec![figure]).unwrap_err().to_string();
+            assert!(refused.contains("`1 thread` has a figure that is no number"), "{refused}");
+        }
     }
 }

@@ -11,6 +11,7 @@
 //! | `place` | `--placement`, `--pages` and how pools are tuned |
 //! | `reproduce` | the flags of `silvics reproduce` |
 //! | `shard` | `--shard` and `--out`, and the flags of `silvics collect` |
+//! | `site` | the machine that a plan is made for |
 //! | `source` | `--keyset`, `--key-file`, `--key-format` and `--key-type` |
 //! | `store` | the flags of `silvics store` |
 //! | `sync` | `--sync` and `--fallback` |
@@ -27,6 +28,7 @@ pub mod memtable;
 pub mod place;
 pub mod reproduce;
 pub mod shard;
+pub mod site;
 pub mod source;
 pub mod store;
 pub mod sync;

@@ -72,6 +72,11 @@ pub struct YcsbArgs {
     #[arg(short = 'p', long = "property", value_name = "NAME=VALUE")]
     pub properties: Vec<String>,
 
+    /// The properties of the files, in the file of a part: `silvics collect` does not read files.
+    #[arg(skip)]
+    #[serde(default)]
+    pub from_files: Option<Vec<String>>,
+
     /// Runs the YCSB of the ATC'18 study instead: 16 requests of distinct rows per transaction, 10
     /// % updates, a Zipf exponent of 0.6. The run stops when the first thread finishes. The study's
     /// database also needs `--policy no-wait --row-layout study-padded --placement size-class

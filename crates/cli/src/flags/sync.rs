@@ -2,8 +2,8 @@
 
 use super::args::SyncArgs;
 use super::error::Error;
+use super::site::Site;
 use crate::catalogue::select::Chosen;
-use silvics_sync::htm::Rtm;
 
 const FLAG: &str = "--sync";
 
@@ -31,11 +31,7 @@ impl Sync {
 
     /// Reads the flags. On a CPU without hardware transactions, `--sync rtm` fails, or the note
     /// says what runs instead.
-    pub fn new(args: &SyncArgs) -> Result<(Option<Self>, Option<String>), Error> {
-        Self::on(args, Rtm::detect().is_some())
-    }
-
-    fn on(args: &SyncArgs, has_rtm: bool) -> Result<(Option<Self>, Option<String>), Error> {
+    pub fn new(args: &SyncArgs, site: Site) -> Result<(Option<Self>, Option<String>), Error> {
         let Some(name) = &args.sync else {
             if args.fallback {
                 return Err(Error::value("--fallback", "is for --sync rtm: add that"));
@@ -47,7 +43,7 @@ impl Sync {
             let problem = format!("`{name}` is not a way to synchronise tries: choose {known}");
             return Err(Error::value(FLAG, problem));
         };
-        if sync != Self::RTM || has_rtm {
+        if sync != Self::RTM || site.has_rtm {
             return Ok((Some(sync), None));
         }
         if !args.fallback {
@@ -62,11 +58,12 @@ impl Sync {
     pub fn choose(
         self,
         chosen: Vec<Chosen>,
+        site: Site,
         notes: &mut Vec<String>,
     ) -> Result<Vec<Chosen>, Error> {
         let mut kept: Vec<Chosen> = Vec::new();
         for one in chosen {
-            match self.build(&one) {
+            match self.build(&one, site) {
                 Some(build) if kept.iter().any(|other| other.name() == build.name()) => {}
                 Some(build) => kept.push(build),
                 None if one.must() => {
@@ -93,7 +90,7 @@ impl Sync {
 
     /// The build of an index that is synchronised in this way. A build that was named stays, or
     /// changes to the one with the same nodes.
-    fn build(self, index: &Chosen) -> Option<Chosen> {
+    fn build(self, index: &Chosen, site: Site) -> Option<Chosen> {
         if !index.entry.groups.contains(&"patricia") {
             return None;
         }
@@ -103,9 +100,7 @@ impl Sync {
             "paper" => index.in_variant(&format!("paper-{}", self.variant)),
             name if name.strip_prefix("paper-").unwrap_or(name) == self.variant => Some(*index),
             // On such a CPU, this build would run optimistically.
-            "rtm" if self == Self::OPTIMISTIC && Rtm::detect().is_none() => {
-                index.in_variant(self.variant)
-            }
+            "rtm" if self == Self::OPTIMISTIC && !site.has_rtm => index.in_variant(self.variant),
             _ if is_default => index.in_variant(self.variant),
             _ => None,
         }
@@ -121,9 +116,9 @@ const MISSING: &str = "this CPU has no restricted transactional memory (RTM)";
 const INSTEAD: &str = "optimistic teleportation";
 
 /// Notes on indexes whose variant needs hardware transactions, on a CPU that has none.
-pub fn notes(chosen: &[Chosen]) -> impl Iterator<Item = String> {
+pub fn notes(chosen: &[Chosen], site: Site) -> impl Iterator<Item = String> {
     let is_rtm = |chosen: &&Chosen| chosen.variant.name == Sync::RTM.variant;
-    let replaced = chosen.iter().filter(is_rtm).filter(|_| Rtm::detect().is_none());
+    let replaced = chosen.iter().filter(is_rtm).filter(move |_| !site.has_rtm);
     replaced.map(|chosen| format!("`{}`: {MISSING}: {INSTEAD} runs", chosen.name()))
 }
 
@@ -136,7 +131,7 @@ mod tests {
         fallback: bool,
         has_rtm: bool,
     ) -> Result<(Option<Sync>, Option<String>), Error> {
-        Sync::on(&SyncArgs { sync: Some(sync.into()), fallback }, has_rtm)
+        Sync::new(&SyncArgs { sync: Some(sync.into()), fallback }, Site::there(2, has_rtm))
     }
 
     #[test]
@@ -150,7 +145,7 @@ mod tests {
         assert_eq!(sync, Some(Sync::OPTIMISTIC));
         assert!(note.unwrap().contains("optimistic teleportation runs"));
         assert_eq!(on("spin", false, false).unwrap().0.unwrap().variant, "spin");
-        let alone = Sync::on(&SyncArgs { sync: None, fallback: true }, true).unwrap_err();
+        let alone = Sync::new(&SyncArgs { sync: None, fallback: true }, 2.into()).unwrap_err();
         assert!(alone.to_string().contains("--fallback"), "{alone}");
         assert!(on("mcs", false, true).unwrap_err().to_string().contains("`mcs` is not a way"));
     }

@@ -103,6 +103,12 @@ fn caches() -> Vec<Cache> {
     (0..).map_while(cache).collect()
 }
 
+impl fmt::Display for Cache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "L{} {} {}", self.level, self.kind.to_lowercase(), Bytes(self.bytes))
+    }
+}
+
 impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.cpu.as_deref().unwrap_or(self.arch))?;

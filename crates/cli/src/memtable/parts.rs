@@ -3,12 +3,13 @@
 use super::measure;
 use super::plan::{Cell, Plan};
 use super::report::{Report, Row};
-use crate::campaign::Campaign;
 use crate::campaign::collected::Collected;
+use crate::campaign::{Campaign, Wanted};
 use crate::drive::subject::Crew;
 use crate::flags::args::Format;
 use crate::flags::error::Error;
 use crate::flags::memtable::MemtableArgs;
+use crate::flags::site::Site;
 use crate::flags::units::{Bytes, plural};
 use crate::progress::Progress;
 
@@ -27,8 +28,8 @@ impl Campaign for Parts {
         vec![("--format", flags.format != "table")]
     }
 
-    fn plan(flags: &MemtableArgs, cores: usize) -> Result<Self, Error> {
-        let plan = Plan::new(flags, cores)?;
+    fn plan(flags: &MemtableArgs, site: Site) -> Result<Self, Error> {
+        let plan = Plan::new(flags, site)?;
         Ok(Self { cells: plan.cells(), plan })
     }
 
@@ -48,11 +49,16 @@ impl Campaign for Parts {
         Ok(Row::all(plan, cell, &samples))
     }
 
+    fn wants(&mut self, wanted: &Wanted) -> Result<(), Error> {
+        wanted.refuse_page(Self::VERB)?;
+        self.plan.format = Format::parse(&wanted.format)?;
+        Ok(())
+    }
+
     fn report(self, collected: Collected<Vec<Row>>) -> Result<u8, Error> {
-        collected.refuse_page(Self::VERB)?;
-        let format = Format::parse(&collected.format)?;
-        let mut report = Report::new(&self.plan, collected.machine);
+        let remarks = collected.remarks();
+        let mut report = Report { remarks, ..Report::new(&self.plan, collected.machine) };
         report.results = collected.units.into_iter().flat_map(|unit| unit.outcome).collect();
-        report.print(format).map(|()| 0)
+        report.print(self.plan.format).map(|()| 0)
     }
 }

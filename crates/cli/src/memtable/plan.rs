@@ -5,6 +5,7 @@ use super::run::{self, Job, Sample};
 use crate::flags::args::Format;
 use crate::flags::error::Error;
 use crate::flags::memtable::MemtableArgs;
+use crate::flags::site::Site;
 use crate::flags::units::parse_bytes;
 use crate::flags::values::{THREADS_MAX, list, named, number, seed, single};
 use silvics_memtable::{
@@ -147,7 +148,7 @@ pub enum Log {
 }
 
 impl Log {
-    fn new(args: &MemtableArgs) -> Result<Self, Error> {
+    fn new(args: &MemtableArgs, site: Site) -> Result<Self, Error> {
         let Some(inside) = &args.wal else {
             if args.sync {
                 return Err(Error::value("--sync", "there is no log: add --wal, or leave it out"));
@@ -155,7 +156,10 @@ impl Log {
             return Ok(Self::None);
         };
         let log = Self::Folder { inside: inside.clone(), sync: args.sync };
-        log.folder().map(|_| log)
+        if site.is_here {
+            log.folder()?;
+        }
+        Ok(log)
     }
 
     /// A new folder for logs, which is removed when it is dropped. `None` if no log is written.
@@ -223,8 +227,10 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Reads the flags.
-    pub fn new(args: &MemtableArgs, cores: usize) -> Result<Self, Error> {
+    /// Reads the flags for a machine.
+    pub fn new(args: &MemtableArgs, site: impl Into<Site>) -> Result<Self, Error> {
+        let site = site.into();
+        let cores = site.cores;
         let modes = match (args.serial, args.unordered) {
             (true, _) => vec![WriteMode::Serial],
             (_, true) => vec![WriteMode::UnorderedUnrepeatableReads],
@@ -247,7 +253,7 @@ impl Plan {
             value_sizes: list("--value-size", &args.value_size, |text| {
                 size(text, 0, MAX_VALUE_BYTES)
             })?,
-            log: Log::new(args)?,
+            log: Log::new(args, site)?,
             yields: !args.no_adaptive_yield,
             rounds: single("--rounds", &args.rounds, |text| number(text, 1, 100_000))?,
             seed: single("--seed", &args.seed, seed)?,

@@ -1,6 +1,7 @@
 //! Writes a report: tables, JSON or CSV.
 
 use super::report::{Report, Row};
+use crate::campaign::remarks;
 use crate::drive::stats::{self, Interval};
 use crate::flags::args::Format;
 use crate::flags::error::Error;
@@ -19,7 +20,9 @@ impl Report {
         match format {
             Format::Table => output::text(&self.tables()),
             Format::Json => output::json(self),
-            Format::Csv => output::csv(&CSV_HEADER, self.results.iter().map(csv_record)),
+            Format::Csv => {
+                remarks::csv(&CSV_HEADER, self.results.iter().map(csv_record), &self.remarks)
+            }
         }
     }
 
@@ -50,6 +53,9 @@ impl Report {
         text.push_str("\nAll answers and contents were checked.\n");
         if self.interrupted {
             text.push_str("Interrupted: this is what was finished.\n");
+        }
+        for remark in &self.remarks {
+            _ = writeln!(text, "{remark}");
         }
         text
     }

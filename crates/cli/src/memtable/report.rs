@@ -17,6 +17,9 @@ pub struct Report {
     pub results: Vec<Row>,
     /// Whether the user interrupted it. The results hold what was finished.
     pub interrupted: bool,
+    /// Remarks on the parts of a campaign: what is missing, and machines that differ.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
 }
 
 /// The configuration, defaults included.
@@ -144,7 +147,7 @@ impl Report {
             view_calls: VIEW_CALLS,
             interval_coverage: stats::coverage(plan.rounds),
         };
-        Self { machine, config, results: Vec::new(), interrupted: false }
+        Self { machine, config, results: Vec::new(), interrupted: false, remarks: Vec::new() }
     }
 }
 

@@ -1,20 +1,50 @@
 //! The origin of a page: its date, its command, and the build of that.
 
 use crate::host::machine::Machine;
+use serde::{Deserialize, Serialize};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The facts about the origin of a page, by name.
-pub fn facts(machine: &Machine) -> Vec<(&'static str, String)> {
+/// The date and the command line of a measurement.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    /// The date and the time of its start.
+    pub date: String,
+    /// The command line, as a shell takes it.
+    pub command: String,
+}
+
+impl Run {
+    /// This process.
+    pub fn this() -> Self {
+        Self { date: now(), command: command() }
+    }
+}
+
+/// The facts about the origin of a page, by name. `parts` are the runs that were collected, if the
+/// figures come from parts of a campaign.
+pub fn facts(machine: &Machine, parts: &[Run]) -> Vec<(&'static str, String)> {
     let build = match machine.commit {
         Some(commit) => format!("silvics {}, commit {commit}", machine.silvics),
         None => format!("silvics {}", machine.silvics),
     };
-    vec![
-        ("Machine", machine.to_string()),
-        ("Build", build),
-        ("Date", now()),
-        ("Command", command()),
-    ]
+    let mut facts = vec![("Machine", machine.to_string()), ("Build", build)];
+    let here = Run::this();
+    let Some(first) = parts.first() else {
+        facts.extend([("Date", here.date), ("Command", here.command)]);
+        return facts;
+    };
+    let dates = || parts.iter().map(|run| &run.date);
+    let mut date = dates().min().cloned().unwrap_or_default();
+    if let Some(last) = dates().max().filter(|last| **last != date) {
+        date = format!("parts began from {date} to {last}");
+    }
+    let mut command = first.command.clone();
+    if parts.len() > 1 {
+        command.push_str(" (other parts: another --shard and --out)");
+    }
+    let collected = format!("{} by {}", here.date, here.command);
+    facts.extend([("Date", date), ("Command", command), ("Collected", collected)]);
+    facts
 }
 
 /// The command line of this process, as a shell takes it.
@@ -70,6 +100,28 @@ mod tests {
     fn arguments_are_quoted_where_a_shell_needs_it() {
         let shown = ["90/5/5,100/0/0", "a b", "", "it's", "$x"].map(quoted);
         assert_eq!(shown, ["90/5/5,100/0/0", "'a b'", "''", r"'it'\''s'", "'$x'"]);
+    }
+
+    /// A page of parts showed the date and the command of `collect` as those of the measurement.
+    #[test]
+    fn a_measurement_in_parts_has_its_own_date_and_command() {
+        let run = |date: &str, shard: &str| Run {
+            date: date.into(),
+            command: format!("silvics bench --shard {shard}"),
+        };
+        let parts = [run("2026-01-02 00:00 UTC", "1/2"), run("2026-01-01 00:00 UTC", "2/2")];
+        let of = |parts: &[Run], name: &str| {
+            let facts = facts(&Machine::this(1), parts);
+            facts.into_iter().find(|(of, _)| *of == name).map(|(_, text)| text)
+        };
+        let all = of(&parts, "Date").unwrap();
+        assert_eq!(all, "parts began from 2026-01-01 00:00 UTC to 2026-01-02 00:00 UTC");
+        assert!(of(&parts, "Command").unwrap().starts_with("silvics bench --shard 1/2 (other"));
+        assert_eq!(of(&parts[..1], "Command").unwrap(), "silvics bench --shard 1/2");
+        assert_eq!(of(&parts[..1], "Date").unwrap(), "2026-01-02 00:00 UTC");
+        let collected = of(&parts, "Collected").unwrap();
+        assert!(collected.ends_with(&format!(" by {}", command())), "{collected}");
+        assert_eq!((of(&[], "Collected"), of(&[], "Command")), (None, Some(command())));
     }
 
     #[test]

@@ -7,7 +7,8 @@ use super::report::Report;
 use super::{Experiment, PARTS, all};
 use crate::flags::error::Error;
 use crate::flags::units::{Bytes, plural};
-use crate::page::{self, Page, capital, origin};
+use crate::page::origin::{self, Run};
+use crate::page::{self, Page, capital};
 use crate::svg::escape;
 use std::fmt::Write;
 
@@ -33,18 +34,31 @@ const LEVELS: [(Level, &str); 3] =
 const VERDICTS: [Verdict; 4] =
     [Verdict::Confirmed, Verdict::NotSeen, Verdict::Contradicted, Verdict::CannotBeShown];
 
-/// The page of these reports. `stopped` is the error that ended the run, if one did. `missing` are
-/// the experiments that parts of a campaign have yet to run.
+/// The facts about the parts of a campaign, if reports come from parts.
+#[derive(Default)]
+pub struct Parts<'a> {
+    /// The experiments that have yet to run.
+    pub missing: &'a [String],
+    /// Sentences on missing experiments, and on machines that differ.
+    pub remarks: &'a [String],
+    /// The starts of the parts.
+    pub runs: &'a [Run],
+}
+
+/// The page of these reports. `stopped` is the error that ended the run, if one did.
 pub fn page(
     lab: &Lab,
     reports: &[Report],
     stopped: Option<&Error>,
-    missing: &[String],
+    parts: &Parts<'_>,
 ) -> Result<String, Error> {
-    let entries = entries(reports, stopped, missing);
+    let entries = entries(reports, stopped, parts.missing);
     let mut page = Page::new("Experiments of the literature, repeated");
-    page.facts(&facts(lab));
+    page.facts(&facts(lab, parts));
     page.contents();
+    for remark in parts.remarks {
+        page.labelled("Note", remark);
+    }
     page.paragraph(
         "Claims and their numbers are the sources', from the sources' machines. Thresholds were \
          chosen before the measurement. Everything under \u{201c}found\u{201d} is from this run.",
@@ -105,9 +119,9 @@ fn entries<'a>(
     entries
 }
 
-fn facts(lab: &Lab) -> Vec<(&'static str, String)> {
+fn facts(lab: &Lab, parts: &Parts<'_>) -> Vec<(&'static str, String)> {
     let plan = &lab.plan;
-    let mut facts = origin::facts(&lab.machine);
+    let mut facts = origin::facts(&lab.machine, parts.runs);
     let levels: Vec<&str> = plan.levels.iter().map(|level| level.name()).collect();
     facts.push(("Levels", levels.join(", ")));
     let size = match (plan.keys, plan.quick) {
@@ -328,15 +342,20 @@ mod tests {
         let error = Error::Wrong { index: "a<b".into(), what: "nothing".into() };
         let first = all().next().expect("an experiment");
         let reports = [Report::failed(first, &mut lab, &error)];
-        let html = page(&lab, &reports, Some(&Error::Interrupted), &[]).expect("a page");
+        let html =
+            page(&lab, &reports, Some(&Error::Interrupted), &Parts::default()).expect("a page");
         assert!(html.contains("1 failed") && html.contains("25 not run"), "{html}");
         assert!(html.contains("The run failed: <code>a&lt;b</code> gave a wrong answer"), "{html}");
         assert!(html.contains("The run was interrupted before it"), "{html}");
         let next = all().nth(1).expect("another experiment").name.to_owned();
-        let why = |stopped: Option<&Error>| page(&lab, &reports, stopped, &[]).expect("a page");
+        let why = |stopped: Option<&Error>| {
+            page(&lab, &reports, stopped, &Parts::default()).expect("a page")
+        };
         assert!(why(Some(&error)).contains("The run ended before it: <code>a&lt;b"));
         assert!(why(None).contains("The command line does not name it"));
-        let html = page(&lab, &reports, None, &[next]).expect("a page");
+        let missing = [next];
+        let parts = Parts { missing: &missing, ..Parts::default() };
+        let html = page(&lab, &reports, None, &parts).expect("a page");
         assert_eq!(html.matches("Its part has not run it yet").count(), 1, "{html}");
     }
 
@@ -348,7 +367,7 @@ mod tests {
             let mut lab = Lab::new(Plan::new(&args).expect("a plan"));
             let first = all().next().expect("an experiment");
             let report = Report::new(first, &mut lab, Vec::new());
-            (report.outcome(), page(&lab, &[report], None, &[]).expect("a page"))
+            (report.outcome(), page(&lab, &[report], None, &Parts::default()).expect("a page"))
         };
         for (levels, outcome) in [
             ("facts,model", "none without the clock"),

@@ -42,9 +42,11 @@ mod trie;
 mod turns;
 
 use crate::campaign;
+use crate::drive::subject::Crew;
 use crate::flags::args::Format;
 use crate::flags::error::Error;
 use crate::flags::reproduce::ReproduceArgs;
+use crate::flags::site::Site;
 use crate::interrupt;
 use crate::output::{File, Outputs};
 use crate::progress;
@@ -123,7 +125,7 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<u8, Error> {
         return Ok(if interrupted { interrupt::EXIT_CODE } else { 0 });
     }
     let format = format(&args.format)?;
-    let (plan, chosen) = read(args)?;
+    let (plan, chosen) = read(args, Crew::new().threads.into())?;
     let files = files(args, &chosen, &plan)?;
     if chosen.is_empty() {
         return report::list(all(), format).map(|()| 0);
@@ -147,7 +149,7 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<u8, Error> {
         reports.push(report);
     }
     if let Some(file) = &files.page {
-        let page = html::page(&lab, &reports, stopped.as_ref(), &[]);
+        let page = html::page(&lab, &reports, stopped.as_ref(), &html::Parts::default());
         outputs.tried(page.and_then(|page| file.write(page.as_bytes())));
     }
     // The reason why the run ended counts for more than a file that cannot be written.
@@ -170,10 +172,10 @@ fn format(text: &str) -> Result<Format, Error> {
 }
 
 /// The plan and the experiments of a command line.
-fn read(args: &ReproduceArgs) -> Result<(Plan, Vec<&'static Experiment>), Error> {
+fn read(args: &ReproduceArgs, site: Site) -> Result<(Plan, Vec<&'static Experiment>), Error> {
     let mut plan = Plan::new(args)?;
     let chosen = plan::chosen(args, all())?;
-    plan.sync = trie::sync(&args.sync, &chosen, &plan)?;
+    plan.sync = trie::sync(&args.sync, &chosen, &plan, site)?;
     Ok((plan, chosen))
 }
 

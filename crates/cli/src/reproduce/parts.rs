@@ -6,10 +6,14 @@ use super::lab::Lab;
 use super::plan::Plan;
 use super::report::{self, Report};
 use super::{Experiment, format, html, lab, read, run};
-use crate::campaign::Campaign;
 use crate::campaign::collected::Collected;
+use crate::campaign::inputs::Input;
+use crate::campaign::{Campaign, Wanted};
+use crate::flags::args::Format;
 use crate::flags::error::Error;
 use crate::flags::reproduce::ReproduceArgs;
+use crate::flags::site::Site;
+use crate::output::{File, Outputs};
 use serde::{Deserialize, Serialize};
 
 /// The experiments of a reproduction.
@@ -20,6 +24,9 @@ pub struct Parts {
     all: bool,
     /// The tools, once they are prepared.
     lab: Option<Lab>,
+    /// The outputs of a collection.
+    format: Format,
+    page: Option<File>,
 }
 
 /// The result of an experiment.
@@ -43,13 +50,17 @@ impl Campaign for Parts {
         ]
     }
 
-    fn plan(flags: &ReproduceArgs, _: usize) -> Result<Self, Error> {
-        let (plan, chosen) = read(flags)?;
+    fn inputs(flags: &ReproduceArgs) -> Vec<Input<'_>> {
+        flags.db_bench.iter().map(|path| ("--db-bench", path.as_path())).collect()
+    }
+
+    fn plan(flags: &ReproduceArgs, site: Site) -> Result<Self, Error> {
+        let (plan, chosen) = read(flags, site)?;
         if chosen.is_empty() {
             let problem = "there is nothing to measure: name experiments, or add --all";
             return Err(Error::value("--shard", problem));
         }
-        Ok(Self { chosen, plan, all: flags.all, lab: None })
+        Ok(Self { chosen, plan, all: flags.all, lab: None, format: Format::Table, page: None })
     }
 
     fn units(&self) -> Vec<String> {
@@ -67,10 +78,15 @@ impl Campaign for Parts {
         Ok(Outcome { evidence, maps, failed })
     }
 
+    fn wants(&mut self, wanted: &Wanted) -> Result<(), Error> {
+        self.format = format(&wanted.format)?;
+        self.page = wanted.page()?;
+        Ok(())
+    }
+
     fn report(self, collected: Collected<Outcome>) -> Result<u8, Error> {
-        let format = format(&collected.format)?;
-        let page = collected.page()?;
         let (mut lab, mut reports) = (Lab::new(self.plan), Vec::new());
+        let (mut outputs, remarks) = (Outputs::default(), collected.remarks());
         for unit in collected.units {
             let (experiment, outcome) = (self.chosen[unit.number], unit.outcome);
             lab.plan = lab.plan.on(experiment.machine)?;
@@ -79,13 +95,17 @@ impl Campaign for Parts {
                 Some(error) => Report::failed(experiment, &mut lab, &error),
                 None => Report::new(experiment, &mut lab, outcome.evidence),
             };
-            report::print(&report, format)?;
+            outputs.tried(report::print(&report, self.format));
             reports.push(report);
         }
         lab.machine = collected.machine;
-        if let Some(file) = page {
-            file.write(html::page(&lab, &reports, None, &collected.missing)?.as_bytes())?;
+        if let Some(file) = self.page {
+            let (missing, runs) = (&collected.missing[..], &collected.runs[..]);
+            let parts = html::Parts { missing, remarks: &remarks, runs };
+            let page = html::page(&lab, &reports, None, &parts);
+            outputs.tried(page.and_then(|page| file.write(page.as_bytes())));
         }
+        outputs.finish()?;
         Ok(u8::from(reports.iter().any(|report| report.failed.is_some())))
     }
 }

@@ -3,7 +3,7 @@
 
 use super::report::{Configured, Report, Row};
 use super::ycsb::Modelled;
-use crate::campaign::collected::Unit;
+use crate::campaign::collected::{Collected, Unit};
 use crate::flags::units::plural;
 use serde::{Deserialize, Serialize};
 
@@ -28,9 +28,10 @@ impl Outcome {
 }
 
 impl<C: Configured> Report<C> {
-    /// Enters the results of all units.
-    pub fn enter(&mut self, units: Vec<Unit<Outcome>>) {
-        for Unit { outcome, .. } in units {
+    /// Enters the results of all units. A missing unit may have the best number of threads.
+    pub fn enter(&mut self, collected: Collected<Outcome>) {
+        self.remarks = collected.remarks();
+        for Unit { outcome, .. } in collected.units {
             let rows = outcome.rows.into_iter().zip(outcome.contenders);
             self.results.extend(rows.map(|(row, contender)| Row { contender, ..row }));
             if self.models.is_empty() {
@@ -40,7 +41,9 @@ impl<C: Configured> Report<C> {
                 self.config.count_ordered(transactions, open);
             }
         }
-        self.compare_best();
+        if collected.missing.is_empty() {
+            self.compare_best();
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::report::{Best, Common, Configured, Costs, Latency, Report, Row};
 use super::ycsb::Modelled;
+use crate::campaign::remarks;
 use crate::drive::stats::{self, Interval};
 use crate::flags::args::Format;
 use crate::flags::error::Error;
@@ -20,7 +21,9 @@ impl<C: Configured> Report<C> {
         match format {
             Format::Table => output::text(&self.tables()),
             Format::Json => output::json(self),
-            Format::Csv => output::csv(&CSV_HEADER, self.results.iter().map(csv_record)),
+            Format::Csv => {
+                remarks::csv(&CSV_HEADER, self.results.iter().map(csv_record), &self.remarks)
+            }
         }
     }
 
@@ -57,6 +60,9 @@ impl<C: Configured> Report<C> {
         }
         if self.interrupted {
             text.push_str(self.interruption());
+        }
+        for remark in &self.remarks {
+            _ = writeln!(text, "{remark}");
         }
         text
     }

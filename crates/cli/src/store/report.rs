@@ -20,6 +20,9 @@ pub struct Report<C> {
     pub best: Vec<Best>,
     /// Whether the user interrupted it. The results hold what was finished.
     pub interrupted: bool,
+    /// Remarks on the parts of a campaign: what is missing, and machines that differ.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
     /// The models of all contenders, if they were asked for. Each row has its own.
     #[serde(skip)]
     pub models: Vec<Modelled>,
@@ -200,8 +203,15 @@ pub struct Costs {
 impl<C: Configured> Report<C> {
     /// An empty report.
     pub fn new(config: C, machine: Machine) -> Self {
-        let (results, best, models) = (Vec::new(), Vec::new(), Vec::new());
-        Self { machine, config, results, best, interrupted: false, models }
+        Self {
+            machine,
+            config,
+            results: Vec::new(),
+            best: Vec::new(),
+            interrupted: false,
+            remarks: Vec::new(),
+            models: Vec::new(),
+        }
     }
 
     /// Enters the samples of all contenders: see [`Row::all`].

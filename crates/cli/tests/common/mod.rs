@@ -1,6 +1,8 @@
 //! Runs the built command.
 #![allow(dead_code, unreachable_pub)] // each test file uses what it needs
 
+pub mod campaign;
+
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::{Command, Output};

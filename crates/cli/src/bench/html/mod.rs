@@ -72,7 +72,7 @@ fn title(report: &Report, names: &Names) -> String {
 
 fn facts(report: &Report, names: &Names) -> Vec<(&'static str, String)> {
     let config = &report.config;
-    let mut facts = origin::facts(&report.machine);
+    let mut facts = origin::facts(&report.machine, &report.runs);
     facts.push(("Method", method(report, names)));
     if config.loads < config.rounds {
         let text = format!(

@@ -5,6 +5,7 @@ mod csv;
 pub(super) mod latency;
 
 use super::report::{LoadRow, Report, Row, RowKey};
+use crate::campaign;
 use crate::drive::stats::{self, Interval};
 use crate::flags::args::Format;
 use crate::flags::error::Error;
@@ -29,7 +30,8 @@ impl Report {
             Format::Table => output::text(&self.tables()),
             Format::Json => output::json(self),
             Format::Csv => {
-                output::csv(csv::HEADER, self.results.iter().map(|row| csv::record(self, row)))
+                let records = self.results.iter().map(|row| csv::record(self, row));
+                campaign::remarks::csv(csv::HEADER, records, &self.remarks)
             }
         }
     }

@@ -32,6 +32,7 @@ use super::evidence::Level;
 use super::plan::Plan;
 use crate::flags::args::SyncArgs;
 use crate::flags::error::Error;
+use crate::flags::site::Site;
 use crate::flags::sync::Sync;
 use crate::progress;
 
@@ -51,7 +52,12 @@ macro_rules! paper {
 const TELEPORTING: [&str; 3] = ["trie/3.3", "trie/3.5", DRAWN];
 
 /// The lock teleportation that `--sync` requests for these experiments, if it does.
-pub fn sync(args: &SyncArgs, chosen: &[&Experiment], plan: &Plan) -> Result<Option<Sync>, Error> {
+pub fn sync(
+    args: &SyncArgs,
+    chosen: &[&Experiment],
+    plan: &Plan,
+    site: Site,
+) -> Result<Option<Sync>, Error> {
     const FLAG: &str = "--sync";
     let teleports = chosen.iter().any(|one| TELEPORTING.contains(&one.name));
     if args.sync.is_some() && !(teleports && plan.levels.contains(&Level::Clock)) {
@@ -59,12 +65,12 @@ pub fn sync(args: &SyncArgs, chosen: &[&Experiment], plan: &Plan) -> Result<Opti
         let problem = format!("only lines of the clock in {names} depend on it: name one of these");
         return Err(Error::value(FLAG, problem));
     }
-    let (sync, note) = Sync::new(args)?;
+    let (sync, note) = Sync::new(args, site)?;
     if sync.is_some_and(|sync| ![Sync::OPTIMISTIC, Sync::RTM].contains(&sync)) {
         let problem = "these experiments always run the locks, too: choose optimistic or rtm";
         return Err(Error::value(FLAG, problem));
     }
-    if let Some(note) = note {
+    if let Some(note) = note.filter(|_| site.is_here) {
         progress::note(&note);
     }
     Ok(sync)

@@ -3,11 +3,12 @@
 use super::config::Config;
 use super::measured;
 use super::plan::{Phase, Plan};
-use crate::campaign::Campaign;
 use crate::campaign::collected::Collected;
+use crate::campaign::{Campaign, Wanted};
 use crate::drive::subject::Crew;
 use crate::flags::args::Format;
 use crate::flags::error::Error;
+use crate::flags::site::Site;
 use crate::flags::store::TpccVerb;
 use crate::host::machine::Machine;
 use crate::store::parts::{self, Outcome};
@@ -29,8 +30,8 @@ impl Campaign for Tpcc {
         vec![("--data", flags.data.is_some()), ("--format", flags.format != "table")]
     }
 
-    fn plan(flags: &TpccVerb, cores: usize) -> Result<Self, Error> {
-        let plan = Plan::new(flags, cores)?;
+    fn plan(flags: &TpccVerb, site: Site) -> Result<Self, Error> {
+        let plan = Plan::new(flags, site)?;
         Ok(Self { threads: plan.threads.clone(), plan })
     }
 
@@ -48,11 +49,15 @@ impl Campaign for Tpcc {
         Ok(Outcome::of(report))
     }
 
+    fn wants(&mut self, wanted: &Wanted) -> Result<(), Error> {
+        wanted.refuse_page(Self::VERB)?;
+        self.plan.format = Format::parse(&wanted.format)?;
+        Ok(())
+    }
+
     fn report(self, collected: Collected<Outcome>) -> Result<u8, Error> {
-        collected.refuse_page(Self::VERB)?;
-        let format = Format::parse(&collected.format)?;
-        let mut report = Report::new(Config::of(&self.plan), collected.machine);
-        report.enter(collected.units);
-        report.print(format).map(|()| 0)
+        let mut report = Report::new(Config::of(&self.plan), collected.machine.clone());
+        report.enter(collected);
+        report.print(self.plan.format).map(|()| 0)
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::flags::args::Format;
 use crate::flags::error::Error;
+use crate::flags::site::Site;
 use crate::flags::store::{TpccArgs, TpccVerb};
 use crate::flags::values::{THREADS_MAX, list, named, number, seconds, seed, single};
 use crate::host::memory;
@@ -68,8 +69,10 @@ pub fn name(mix: Mix) -> &'static str {
 }
 
 impl Plan {
-    /// Reads the flags.
-    pub fn new(verb: &TpccVerb, cores: usize) -> Result<Self, Error> {
+    /// Reads the flags for a machine.
+    pub fn new(verb: &TpccVerb, site: impl Into<Site>) -> Result<Self, Error> {
+        let site = site.into();
+        let cores = site.cores;
         let (args, phase) = match verb {
             TpccVerb::Load(args) => (args, Phase::Load),
             TpccVerb::Run(args) => (args, Phase::Run),
@@ -87,7 +90,7 @@ impl Plan {
         let databases = if phase == Phase::Load { 1 } else { contenders.len() };
         let plan = Self {
             phase,
-            scale: scale(args, most, databases)?,
+            scale: scale(args, most, databases, site)?,
             contenders,
             mix,
             load_threads: most.min(cores),
@@ -156,7 +159,7 @@ impl Plan {
     }
 }
 
-fn scale(args: &TpccArgs, threads: usize, databases: usize) -> Result<Scale, Error> {
+fn scale(args: &TpccArgs, threads: usize, databases: usize, site: Site) -> Result<Scale, Error> {
     let warehouses = match &args.warehouses {
         None => threads,
         Some(text) => {
@@ -168,7 +171,7 @@ fn scale(args: &TpccArgs, threads: usize, databases: usize) -> Result<Scale, Err
     let each = if args.reduced { REDUCED_BYTES } else { WAREHOUSE_BYTES };
     let needed = warehouses.saturating_mul(each).saturating_mul(databases);
     match memory::available() {
-        Some(available) if needed > available => {
+        Some(available) if site.is_here && needed > available => {
             let problem = format!(
                 "{databases} databases of {warehouses} warehouses need about {} GB, and {} GB are \
                  available: name fewer",

@@ -1,12 +1,14 @@
 //! `silvics store ycsb` in parts.
 
 use super::config::Config;
-use super::plan::{Output, Plan};
+use super::plan::{self, Output, Plan};
 use super::{flags_of, measured};
-use crate::campaign::Campaign;
 use crate::campaign::collected::Collected;
+use crate::campaign::inputs::Input;
+use crate::campaign::{Campaign, Wanted};
 use crate::drive::subject::Crew;
 use crate::flags::error::Error;
+use crate::flags::site::Site;
 use crate::flags::store::YcsbVerb;
 use crate::host::machine::Machine;
 use crate::store::parts::{self, Outcome};
@@ -28,9 +30,21 @@ impl Campaign for Ycsb {
         vec![("--log", flags.log.is_some()), ("--format", flags.format != "table")]
     }
 
-    fn plan(flags: &YcsbVerb, cores: usize) -> Result<Self, Error> {
+    fn inputs(flags: &YcsbVerb) -> Vec<Input<'_>> {
+        flags_of(flags).0.files.iter().map(|path| ("-P", path.as_path())).collect()
+    }
+
+    fn resolved(flags: &YcsbVerb) -> Result<Option<YcsbVerb>, Error> {
+        let with = |args| plan::with_properties(args).map(Box::new).map(Some);
+        match flags {
+            YcsbVerb::Load(args) => Ok(with(args)?.map(YcsbVerb::Load)),
+            YcsbVerb::Run(args) => Ok(with(args)?.map(YcsbVerb::Run)),
+        }
+    }
+
+    fn plan(flags: &YcsbVerb, site: Site) -> Result<Self, Error> {
         let (flags, loads) = flags_of(flags);
-        let plan = Plan::new(flags, cores, loads)?;
+        let plan = Plan::new(flags, site, loads)?;
         Ok(Self { threads: plan.threads.clone(), plan })
     }
 
@@ -52,12 +66,15 @@ impl Campaign for Ycsb {
         Ok(Outcome::of(report))
     }
 
+    fn wants(&mut self, wanted: &Wanted) -> Result<(), Error> {
+        wanted.refuse_page(Self::VERB)?;
+        self.plan.format = Output::parse(&wanted.format)?;
+        self.plan.format.fits(&self.plan)
+    }
+
     fn report(self, collected: Collected<Outcome>) -> Result<u8, Error> {
-        collected.refuse_page(Self::VERB)?;
-        let format = Output::parse(&collected.format)?;
-        format.fits(&self.plan)?;
-        let mut report = Report::new(Config::of(&self.plan), collected.machine);
-        report.enter(collected.units);
-        format.print(&report).map(|()| 0)
+        let mut report = Report::new(Config::of(&self.plan), collected.machine.clone());
+        report.enter(collected);
+        self.plan.format.print(&report).map(|()| 0)
     }
 }

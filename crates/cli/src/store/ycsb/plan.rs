@@ -4,6 +4,7 @@ use super::job::Job;
 use super::make::recorder;
 use crate::flags::args::Format;
 use crate::flags::error::Error;
+use crate::flags::site::Site;
 use crate::flags::store::YcsbArgs;
 use crate::flags::units::parse_count;
 use crate::flags::values::{THREADS_MAX, list, number, seconds, seed, single};
@@ -81,19 +82,18 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Reads the flags.
-    pub fn new(args: &YcsbArgs, cores: usize, loads: bool) -> Result<Self, Error> {
+    /// Reads the flags for a machine.
+    pub fn new(args: &YcsbArgs, site: impl Into<Site>, loads: bool) -> Result<Self, Error> {
+        let cores = site.into().cores;
         let transaction = |text: &str| number(text, 1, TRANSACTION_MAX);
         let transaction = single("--transaction", &args.transaction, transaction)?;
         let seed = single("--seed", &args.seed, seed)?;
         let (mut job, mut notes) = job(args, seed)?;
-        let time = args.seconds.as_deref().map(|text| single("--seconds", text, seconds));
-        let time = time.transpose()?;
+        let time = args.seconds.as_deref();
+        let time = time.map(|text| single("--seconds", text, seconds)).transpose()?;
         let format = Output::parse(&args.format)?;
-        let rounds = args
-            .rounds
-            .as_ref()
-            .map(|text| single("--rounds", text, |text| number(text, 1, 100_000)));
+        let rounds = args.rounds.as_deref();
+        let rounds = rounds.map(|text| single("--rounds", text, |text| number(text, 1, 100_000)));
         // YCSB makes operationcount operations; its format adds all rounds up.
         let rounds = rounds.transpose()?.unwrap_or(if format == Output::Ycsb { 1 } else { 3 });
         let (mut threads, mut operations, mut limit) = (None, None, None);
@@ -285,6 +285,26 @@ fn wrong_property(error: PropertyError) -> Error {
     Error::value(if is_override { "-p" } else { "-P" }, error)
 }
 
+/// The properties of a command line. Those of files that were read on another machine come from the
+/// flags.
+fn properties(args: &YcsbArgs) -> Result<Properties, Error> {
+    let overrides = args.properties.iter().map(|assignment| written_out(assignment));
+    let all = match &args.from_files {
+        Some(read) => Properties::read(&[] as &[PathBuf], read.iter().cloned().chain(overrides)),
+        None => Properties::read(&args.files, overrides),
+    };
+    all.map_err(wrong_property)
+}
+
+/// The flags, with the properties of their files.
+pub fn with_properties(args: &YcsbArgs) -> Result<YcsbArgs, Error> {
+    let all = properties(args)?;
+    let of_files =
+        all.iter().filter(|(_, property)| matches!(property.origin, Origin::File { .. }));
+    let read = of_files.map(|(name, property)| format!("{name}={}", property.value)).collect();
+    Ok(YcsbArgs { from_files: Some(read), ..args.clone() })
+}
+
 /// The benchmark, with notes on properties without an effect.
 fn job(args: &YcsbArgs, seed: u64) -> Result<(Job, Vec<String>), Error> {
     if args.study {
@@ -318,8 +338,7 @@ fn job(args: &YcsbArgs, seed: u64) -> Result<(Job, Vec<String>), Error> {
         let problem = "there is no workload: add for example -P workloads/workloada, or --study";
         return Err(Error::value("-P", problem));
     }
-    let properties = args.properties.iter().map(|assignment| written_out(assignment));
-    let properties = Properties::read(&args.files, properties).map_err(wrong_property)?;
+    let properties = properties(args)?;
     let workload = Workload::from_properties(&properties).map_err(wrong_property)?;
     let mut notes: Vec<String> =
         workload.settings().notes.iter().map(ToString::to_string).collect();
