@@ -95,8 +95,8 @@ verify seconds="60":
 # run that was interrupted goes on.
 advised:
     cargo build --release
-    cargo run --release --quiet --locked -p silvics-results --bin silvics-advised -- \
-        target/advised/$(git rev-parse --short HEAD)
+    cargo run --release --quiet --locked -p silvics-results -- \
+        advised target/advised/$(git rev-parse --short HEAD)
 
 # Run the default comparison.
 bench:

@@ -9,6 +9,7 @@
 //! just results --write         writes the pages from the kept output, without measuring
 //! just results --shard 2/4     the second of four parts, into a folder of its own
 //! just results collect DIR…    puts the parts together, and says what is missing
+//! just advised                 holds the advice of the command against every cell
 //! ```
 //!
 //! * `manifest`: the runs and tables, from docs/results/*.toml.
@@ -19,8 +20,10 @@
 //! * `check`: what makes pages stale.
 //! * `experiments`: what makes the results of experiments stale.
 //! * `shard`: parts for several machines.
+//! * `advised`: the judge of advice.
 //! * `host`: the repository and the machine.
 
+mod advised;
 mod check;
 mod data;
 mod experiments;
@@ -82,6 +85,8 @@ enum Verb {
         #[arg(required = true, value_name = "DIR")]
         folders: Vec<PathBuf>,
     },
+    /// Hold the advice of `silvics advise` against every cell
+    Advised(advised::Args),
 }
 
 fn main() -> ExitCode {
@@ -95,6 +100,9 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &Args) -> Result<ExitCode, Fault> {
+    if let Some(Verb::Advised(args)) = &args.verb {
+        return advised::advised(args);
+    }
     let manifest = Manifest::read()?;
     if let Some(Verb::Collect { folders }) = &args.verb {
         return collect(&manifest, folders);

@@ -1,5 +1,7 @@
 //! The workloads.
 
+use super::told;
+use crate::fault::{Fault, fault};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -40,7 +42,7 @@ pub(crate) const WORKLOADS: [Workload; 14] = [
 ];
 
 /// A flag, with the path of the file instead of its name. The file is made if it is missing.
-pub(crate) fn prepared(flag: &str, folder: &Path) -> Result<String, String> {
+pub(crate) fn prepared(flag: &str, folder: &Path) -> Result<String, Fault> {
     let (file, make) = match flag {
         "LINES" => {
             ("lines.txt", "git grep -hI . -- '*.rs' > \"$1\" && LC_ALL=C sort -u -o \"$1\" \"$1\"")
@@ -51,14 +53,13 @@ pub(crate) fn prepared(flag: &str, folder: &Path) -> Result<String, String> {
         flag => return Ok(flag.to_owned()),
     };
     let path = folder.join(file);
-    let told = |error: std::io::Error| format!("{}: {error}", path.display());
     if !path.exists() {
         let part = path.with_extension("part");
         let made = Command::new("sh").args(["-c", make, "sh"]).arg(&part).status();
-        if !made.map_err(told)?.success() {
-            return Err(format!("{}: `{make}` failed", path.display()));
+        if !made.map_err(told(&path))?.success() {
+            return fault(format!("{}: `{make}` failed", path.display()));
         }
-        fs::rename(&part, &path).map_err(told)?;
+        fs::rename(&part, &path).map_err(told(&path))?;
     }
     Ok(path.to_string_lossy().into_owned())
 }

@@ -1,6 +1,6 @@
 //! The judgement: the bars that the advice has to reach.
 
-use crate::workloads::Workload;
+use super::workloads::Workload;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -210,7 +210,7 @@ impl fmt::Display for Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workloads::WORKLOADS;
+    use crate::advised::workloads::WORKLOADS;
 
     /// The answer for a workload: the share of the advice, that of the map by default, the order.
     fn held(advice: f64, usual: Option<f64>, order: Option<bool>, seconds: f64) -> Held {
