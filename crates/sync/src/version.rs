@@ -274,7 +274,7 @@ mod tests {
             let (shared, start) = (Arc::clone(&shared), Arc::clone(&start));
             std::thread::spawn(move || {
                 start.wait();
-                for i in 1..=100_000 {
+                for i in 1..=times(100_000) {
                     shared.0.lock().unwrap();
                     shared.1.store(i, Ordering::Relaxed);
                     shared.2.store(i, Ordering::Relaxed);
