@@ -18,15 +18,13 @@ pub(crate) fn commit() -> Result<String, Fault> {
 }
 
 /// Refuses changes that no commit has. Pages and data do not count: the runs write them.
-pub(crate) fn refuse_changes() -> Result<(), Fault> {
+pub(crate) fn refuse_changes(remedy: &str) -> Result<(), Fault> {
     let changes = git(&["status", "--porcelain", "--", ".", ":!docs", ":!README.md"]);
     match changes.as_deref() {
         Some("") => Ok(()),
         Some(changes) => {
             let first = changes.lines().next().unwrap_or_default().trim();
-            fault(format!(
-                "the tree has changes that are not committed (`{first}`): commit them, or add --trial"
-            ))
+            fault(format!("the tree has changes that are not committed (`{first}`): {remedy}"))
         }
         None => fault("git reports no state of this tree"),
     }

@@ -68,7 +68,7 @@ impl<'a> Pending<'a> {
     /// reads or runs cannot be made. Returns the faults.
     pub(crate) fn measure(&self) -> Result<Vec<Fault>, Fault> {
         if !self.options.trial {
-            host::refuse_changes()?;
+            host::refuse_changes("commit them, or add --trial")?;
         }
         let left: Vec<&Run> = self.runs.iter().filter(|run| !run.1).map(|run| run.0).collect();
         let commands: Vec<String> =

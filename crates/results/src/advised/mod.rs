@@ -43,7 +43,7 @@ pub(crate) fn advised(args: &Args) -> Result<ExitCode, Fault> {
 
 fn held(args: &Args) -> Result<Verdict, Fault> {
     if !args.judge {
-        refuse_changes()?; // answers are kept by commit
+        refuse_changes("commit them")?; // answers are kept by commit
         fs::create_dir_all(&args.folder).map_err(told(&args.folder))?;
     }
     let mut all = Vec::new();
