@@ -23,7 +23,6 @@ if ! packages; then
   skip "a package is missing (apt-get install -y --no-install-recommends ${needed[*]})"
   exit
 fi
-cargo clippy --locked -p silvics-redis --all-targets --features module,client -- -D warnings
 build_module dev
 cargo build --quiet --locked -p silvics-redis --features module --example listener
 export SILVICS_MODULE=$module SILVICS_LISTENER=$target/debug/examples/liblistener.so

@@ -46,6 +46,7 @@ fn half_of_uniform_lookups_hit() {
 
 #[test]
 #[cfg(feature = "peers")]
+#[ignore = "takes seconds: `just stress` runs it"]
 fn every_contender_runs_every_distribution() {
     let dists = "uniform,sparse,zipf:0,zipf:1.2,sparse+zipf:1.2,sequential,disjoint,latest";
     let catalogue = run(&["list", "--format", "json"]);
@@ -247,6 +248,7 @@ fn a_file_of_lines() {
 }
 
 #[test]
+#[ignore = "takes seconds: `just stress` runs it"]
 fn key_sets_with_every_distribution_that_has_no_keys_of_its_own() {
     for set in ["words", "uuid", "email", "url"] {
         let args = ["--index", "art,skiplist", "--keys", "500,1k", "--keyset", set];

@@ -142,6 +142,7 @@ fn wide_characters_make_tries_shallow() {
 
 /// Debug builds are slow, so the rates say nothing here; but each number of threads has its lines.
 #[test]
+#[ignore = "takes seconds: `just stress` runs it"]
 fn tries_run_with_more_threads_than_cores() {
     let report = quick(&["trie/3.5", "--keys", "2k", "--level", "clock"]);
     for locks in ["spin locks", "mutexes", "adaptive mutexes", "parking_lot"] {
@@ -206,6 +207,7 @@ fn findings_are_named_where_they_are() {
 
 /// The share of translations at each skew, with the source's machine and a part of its keys.
 #[test]
+#[ignore = "takes seconds: `just stress` runs it"]
 fn translations_matter_most_between_uniform_and_very_skewed_lookups() {
     let report = quick(&["art/4.1", "--level", "facts,model"]);
     assert_eq!(report["model"]["name"], "i7-2630qm");
@@ -226,6 +228,7 @@ fn translations_matter_most_between_uniform_and_very_skewed_lookups() {
 }
 
 #[test]
+#[ignore = "takes seconds: `just stress` runs it"]
 fn huge_pages_need_fewer_translations() {
     let report = quick(&["art/4.2", "--level", "facts,model"]);
     let against: Vec<_> =
@@ -241,6 +244,7 @@ fn huge_pages_need_fewer_translations() {
 }
 
 #[test]
+#[ignore = "takes seconds: `just stress` runs it"]
 fn huge_pages_are_timed_by_skew() {
     let report = quick(&["art/4.2", "--level", "clock", "--keys", "20k"]);
     let lines = report["evidence"].as_array().unwrap();
@@ -377,6 +381,7 @@ fn nodes_of_a_database_lie_together_in_a_heap_of_their_own() {
 
 /// All indexes of TPC-C are trees, and its conditions hold however their nodes lie.
 #[test]
+#[ignore = "takes seconds: `just stress` runs it"]
 fn nodes_of_tpcc_lie_together_in_a_heap_of_their_own() {
     let report = quick(&["bst/1.10", "--keys", "2000", "--level", "facts"]);
     assert_eq!(report["verdict"], "confirmed", "{report:#}");

@@ -110,6 +110,7 @@ fn lookups_and_misses_are_measured_beside_a_run() {
 }
 
 #[test]
+#[ignore = "takes seconds: `just stress` runs it"]
 fn misses_are_modelled_where_asked() {
     let file = workload("b");
     let args = ["-P", &file, "--index", "map,art", "--transaction", "16"];

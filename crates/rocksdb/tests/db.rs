@@ -8,18 +8,19 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
-const MANIFEST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
-
-/// The path of the shared object. Cargo does not build it for tests of its package, so this builds
-/// it in a folder of its own: the usual one may be locked.
+/// The path of the shared object, which cargo builds beside the library of these tests. Its name is
+/// the same with and without the feature, so this checks that it has the C++ part.
 static PLUGIN: LazyLock<PathBuf> = LazyLock::new(|| {
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("rocksdb");
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--quiet", "--locked", "--lib", "--package", "silvics-rocksdb"]);
-    cargo.args(["--features", "plugin", "--manifest-path", MANIFEST]);
-    cargo.arg("--target-dir").arg(&target).env_remove("CARGO_BUILD_TARGET");
-    assert!(cargo.status().expect("cargo runs").success(), "the shared object cannot be built");
-    target.join("debug/libsilvics_rocksdb.so")
+    let program = std::env::current_exe().expect("the path of this program");
+    let plugin = program.with_file_name("libsilvics_rocksdb.so");
+    let object = std::fs::read(&plugin).expect("cargo has built the shared object");
+    let sentence = b"this plug-in is built for RocksDB";
+    assert!(
+        object.windows(sentence.len()).any(|bytes| bytes == sentence),
+        "{} was built without the feature plugin: run cargo clean -p silvics-rocksdb",
+        plugin.display()
+    );
+    plugin
 });
 
 /// The program with the cases.

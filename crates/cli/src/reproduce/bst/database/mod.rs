@@ -155,6 +155,7 @@ mod tests {
 
     /// Nodes lie on pages of their own, and each insertion allocates what that of the study does.
     #[test]
+    #[ignore = "takes seconds: `just stress` runs it"]
     fn segregated_nodes_are_close_together() {
         for tree in ["occ-avl:fixed", "edge-ext-lf:fixed"] {
             let both = at(tree, Lock::Padded);

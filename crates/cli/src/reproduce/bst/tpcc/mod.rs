@@ -152,6 +152,7 @@ mod tests {
 
     /// Nodes lie on pages of their own, and the conditions hold.
     #[test]
+    #[ignore = "takes seconds: `just stress` runs it"]
     fn segregated_nodes_are_close_together() {
         let mut facts = lab();
         facts.plan.levels = vec![Level::Fact];
@@ -170,6 +171,7 @@ mod tests {
 
     /// Fewer translations are needed in a tree that lies together, and all of them are counted.
     #[test]
+    #[ignore = "takes seconds: `just stress` runs it"]
     fn translations_are_those_of_trees_and_rows() {
         for tree in TREES {
             let Both { mixed, segregated, .. } = at(tree);
