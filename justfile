@@ -91,8 +91,8 @@ fuzz seconds="60":
 verify seconds="60":
     cargo run --release -- verify --seconds {{seconds}}
 
-# Hold `silvics advise` against every cell on fourteen workloads: more than an hour on two cores. A
-# run that was interrupted goes on.
+# Hold `silvics advise` against every candidate on fourteen workloads: more than an hour on two
+# cores. A run that was interrupted goes on.
 advised:
     cargo build --release
     cargo run --release --quiet --locked -p silvics-results -- \

@@ -1,6 +1,6 @@
-//! The answers that the advice is held against: every cell, and ten times the keys.
+//! The answers that the advice is held against: every candidate, and ten times the keys.
 
-use super::cells::{self, Cell};
+use super::candidates::{self, Candidate};
 use super::lab::{Lab, Trial, has_its_pages, scores};
 use super::report::Report;
 use crate::drive::keys::BenchKey;
@@ -11,7 +11,8 @@ use std::time::Duration;
 
 /// The time of a run.
 const TIME: Duration = Duration::from_millis(100);
-/// The rounds of all cells, and then, on fresh indexes, of those with [`CLOSE`] of the best score.
+/// The rounds of all candidates, and then, on fresh indexes, of those with [`CLOSE`] of the best
+/// score.
 const ROUNDS: usize = 3;
 const CLOSE_ROUNDS: usize = 9;
 const CLOSE: f64 = 0.75;
@@ -23,9 +24,9 @@ const TIED: f64 = 0.1;
 /// How the advice compares with everything that could have been advised.
 #[derive(Serialize)]
 pub struct Exhaustive {
-    /// The number of cells, and of those that were measured: structures that are far behind were
-    /// measured in their usual place alone.
-    pub cells: usize,
+    /// The number of candidates, and of those that were measured: structures that are far behind
+    /// were measured in their usual place alone.
+    pub candidates: usize,
     pub measured: usize,
     /// The best one.
     pub best: String,
@@ -33,7 +34,7 @@ pub struct Exhaustive {
     /// does not meet the needs.
     pub advice: f64,
     pub usual: Option<f64>,
-    /// Each cell that was measured to the end, with its score over that of the best.
+    /// Each candidate that was measured to the end, with its score over that of the best.
     pub close: Vec<(String, f64)>,
     /// Whether the predicted order of the leading structures with ten times the keys is right, as
     /// far as they differ by a tenth; null if they were not measured, or if none differ.
@@ -42,24 +43,24 @@ pub struct Exhaustive {
     pub at_ten: Vec<(String, f64)>,
 }
 
-/// Measures every cell.
+/// Measures every candidate.
 pub fn measure<K: BenchKey + ?Sized>(
     lab: &mut Lab<'_, K>,
     report: &Report,
 ) -> Result<Exhaustive, Error> {
     let Some(advice) = &report.advice else { unreachable!("there is advice") };
-    let must = |trial: &Trial<K>| trial.cell == advice.of || trial.cell.is_usual();
+    let must = |trial: &Trial<K>| trial.candidate == advice.of || trial.candidate.is_usual();
     lab.take(lab.keys());
-    let usual = once(lab, cells::first(lab.plan)?)?;
+    let usual = once(lab, candidates::first(lab.plan)?)?;
     let fastest = usual.iter().map(Trial::rate).fold(0.0, f64::max);
-    let is_far = |cell: &Cell| {
-        let mut same = usual.iter().filter(|of| of.cell.shares_structure(cell));
+    let is_far = |candidate: &Candidate| {
+        let mut same = usual.iter().filter(|of| of.candidate.shares_structure(candidate));
         same.all(|of| of.rate() < FAR * fastest)
     };
-    let far = usual.iter().filter(|of| is_far(&of.cell)).count();
-    let mut every = cells::every(lab.plan)?;
-    let cells = every.len();
-    every.retain(|cell| !is_far(cell) || *cell == advice.of || cell.is_usual());
+    let far = usual.iter().filter(|of| is_far(&of.candidate)).count();
+    let mut every = candidates::every(lab.plan)?;
+    let candidates = every.len();
+    every.retain(|candidate| !is_far(candidate) || *candidate == advice.of || candidate.is_usual());
     let mut trials = once(lab, every)?;
     let measured = trials.len() + far;
     trials.retain(|trial| has_its_pages(trial) || must(trial));
@@ -80,21 +81,21 @@ pub fn measure<K: BenchKey + ?Sized>(
         let found = trials.iter().position(wanted);
         found.map_or(0.0, |at| scores[at] / top)
     };
-    let advised = share(&|trial| trial.cell == advice.of);
+    let advised = share(&|trial| trial.candidate == advice.of);
     let is_map = lab.plan.needs.is_empty();
-    let usual = is_map.then(|| share(&|trial| trial.cell.is_usual()));
+    let usual = is_map.then(|| share(&|trial| trial.candidate.is_usual()));
     let mut close: Vec<(String, f64)> = trials
         .iter()
         .zip(&scores)
-        .map(|(trial, score)| (trial.cell.to_string(), score / top))
+        .map(|(trial, score)| (trial.candidate.to_string(), score / top))
         .collect();
     close.sort_by(|a, b| b.1.total_cmp(&a.1));
     drop(trials);
     let at_ten = at_ten(lab, report)?;
     Ok(Exhaustive {
-        cells,
+        candidates,
         measured,
-        best: close.first().map_or(String::new(), |(cell, _)| cell.clone()),
+        best: close.first().map_or(String::new(), |(candidate, _)| candidate.clone()),
         advice: advised,
         usual,
         close,
@@ -103,17 +104,19 @@ pub fn measure<K: BenchKey + ?Sized>(
     })
 }
 
-/// Measures each cell that takes the longest key, one at a time: all of them may not fit into
+/// Measures each candidate that takes the longest key, one at a time: all of them may not fit into
 /// memory.
 fn once<K: BenchKey + ?Sized>(
     lab: &mut Lab<'_, K>,
-    cells: Vec<Cell>,
+    candidates: Vec<Candidate>,
 ) -> Result<Vec<Trial<K>>, Error> {
     let longest = lab.longest();
     let mut trials = Vec::new();
-    for cell in cells {
-        if longest.is_none_or(|longest| matches!(cell.chosen.takes_length(longest), Ok(Ok(())))) {
-            let mut one = vec![Trial::new(cell)];
+    for candidate in candidates {
+        if longest
+            .is_none_or(|longest| matches!(candidate.chosen.takes_length(longest), Ok(Ok(()))))
+        {
+            let mut one = vec![Trial::new(candidate)];
             lab.rounds(&mut one, TIME, false, |_, round| round >= ROUNDS)?;
             Lab::free(&mut one);
             trials.extend(one);
@@ -128,14 +131,14 @@ fn at_ten<K: BenchKey + ?Sized>(
     report: &Report,
 ) -> Result<Vec<(String, f64)>, Error> {
     const ROUNDS: usize = 5;
-    let leaders: Vec<Cell> = report.forecast.leaders.iter().filter_map(|of| of.of).collect();
+    let leaders: Vec<Candidate> = report.forecast.leaders.iter().filter_map(|of| of.of).collect();
     if leaders.is_empty() || !lab.take_ten_times() {
         return Ok(Vec::new());
     }
     let mut trials: Vec<Trial<K>> = leaders.into_iter().map(Trial::new).collect();
     lab.rounds(&mut trials, TIME, true, |_, round| round >= ROUNDS)?;
     let ns = |trial: &Trial<K>| 1e3 * lab.plan.threads as f64 / trial.rate().max(1e-9);
-    Ok(trials.iter().map(|trial| (trial.cell.to_string(), ns(trial))).collect())
+    Ok(trials.iter().map(|trial| (trial.candidate.to_string(), ns(trial))).collect())
 }
 
 /// Whether any two structures differ by more than a tie.
@@ -157,9 +160,9 @@ impl Exhaustive {
     pub fn tell(&self, text: &mut String) {
         _ = writeln!(
             text,
-            "\nOf {} cells, {} of which were measured, the best is {}. The advice has {:.0} % of its \
+            "\nOf {} candidates, {} of which were measured, the best is {}. The advice has {:.0} % of its \
              score, `Map::new()` {}.",
-            self.cells,
+            self.candidates,
             self.measured,
             self.best,
             100.0 * self.advice,
@@ -169,7 +172,8 @@ impl Exhaustive {
             }
         );
         if let Some(right) = self.order_is_right {
-            let times = self.at_ten.iter().map(|(cell, ns)| format!("{cell}: {ns:.0} ns"));
+            let times =
+                self.at_ten.iter().map(|(candidate, ns)| format!("{candidate}: {ns:.0} ns"));
             let times: Vec<String> = times.collect();
             _ = writeln!(
                 text,

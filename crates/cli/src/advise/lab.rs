@@ -1,6 +1,6 @@
-//! Loads and runs of cells, in turns.
+//! Loads and runs of candidates, in turns.
 
-use super::cells::{Cell, Goal, usual_place};
+use super::candidates::{Candidate, Goal, usual_place};
 use super::plan::{self, Keys, Plan};
 use crate::drive::keys::BenchKey;
 use crate::drive::run::{Failure, RunSpec};
@@ -37,9 +37,9 @@ pub struct Lab<'a, K: BenchKey + ?Sized> {
     runs: u64,
 }
 
-/// A cell under measurement.
+/// A candidate under measurement.
 pub struct Trial<K: BenchKey + ?Sized> {
-    pub cell: Cell,
+    pub candidate: Candidate,
     /// Million operations per second, by round.
     pub rates: Vec<f64>,
     /// Seconds that a load took, and how many keys it loaded.
@@ -57,10 +57,10 @@ struct Live<K: BenchKey + ?Sized> {
 }
 
 impl<K: BenchKey + ?Sized> Trial<K> {
-    /// A cell that has not been measured.
-    pub fn new(cell: Cell) -> Self {
+    /// A candidate that has not been measured.
+    pub fn new(candidate: Candidate) -> Self {
         Self {
-            cell,
+            candidate,
             rates: Vec::new(),
             load: None,
             bytes_per_key: None,
@@ -69,10 +69,10 @@ impl<K: BenchKey + ?Sized> Trial<K> {
         }
     }
 
-    /// The same cell before its first round. The time of its load is still known.
+    /// The same candidate before its first round. The time of its load is still known.
     #[must_use]
     pub fn anew(&self) -> Self {
-        Self { load: self.load, ..Self::new(self.cell) }
+        Self { load: self.load, ..Self::new(self.candidate) }
     }
 
     /// The median rate.
@@ -203,18 +203,18 @@ impl<'a, K: BenchKey + ?Sized> Lab<'a, K> {
             let mut out = Vec::new();
             for at in turns {
                 let trial = &mut trials[at];
-                self.progress.doing(trial.cell.to_string());
+                self.progress.doing(trial.candidate.to_string());
                 match self.turn(trial, time, fresh) {
                     Ok(()) => {}
                     // A structure that cannot hold the keys is no advice.
-                    Err(Failure::Alloc { .. }) => out.push(trial.cell),
-                    Err(failure) => return Err(failure.of(&trial.cell.chosen.name())),
+                    Err(Failure::Alloc { .. }) => out.push(trial.candidate),
+                    Err(failure) => return Err(failure.of(&trial.candidate.chosen.name())),
                 }
                 if interrupt::pending() {
                     return Err(Error::Interrupted);
                 }
             }
-            trials.retain(|trial| !out.contains(&trial.cell));
+            trials.retain(|trial| !out.contains(&trial.candidate));
             if trials.is_empty() {
                 break; // none can hold the keys
             }
@@ -236,7 +236,7 @@ impl<'a, K: BenchKey + ?Sized> Lab<'a, K> {
             live.subject.run(&self.traffic, &warm, self.crew)?;
         }
         self.runs += 1;
-        let spec = self.spec(self.plan.mix, trial.cell.batch, time, live.window, self.runs);
+        let spec = self.spec(self.plan.mix, trial.candidate.batch, time, live.window, self.runs);
         let outcome = live.subject.run(&self.traffic, &spec, self.crew)?;
         (live.window, live.has_run) = (outcome.window, true);
         trial.rates.push(outcome.mops());
@@ -256,12 +256,12 @@ impl<'a, K: BenchKey + ?Sized> Lab<'a, K> {
     fn load(&self, trial: &mut Trial<K>) -> Result<(), Failure> {
         trial.live = None;
         alloc::trim();
-        let cell = &trial.cell;
+        let candidate = &trial.candidate;
         let types = Types::words(self.plan.key_type);
-        let Some(make) = cell.chosen.make::<K>(cell.place, types) else {
-            unreachable!("cells can be made")
+        let Some(make) = candidate.chosen.make::<K>(candidate.place, types) else {
+            unreachable!("candidates can be made")
         };
-        let options = Options { counting: cell.counting, ..cell.place.options(None) };
+        let options = Options { counting: candidate.counting, ..candidate.place.options(None) };
         let mut subject = make(&options).map_err(|error| Failure::Alloc { error, done: 0 })?;
         let load = subject.load(&self.traffic, Reuse::Yes, self.crew)?;
         trial.load = Some((load.seconds, self.present()));
@@ -338,7 +338,7 @@ pub fn rate_ratio<K: BenchKey + ?Sized>(of: &Trial<K>, to: &Trial<K>) -> Option<
 /// Whether the index has the pages that were asked for. The usual place is what a program gets, on
 /// whatever pages.
 pub fn has_its_pages<K: BenchKey + ?Sized>(trial: &Trial<K>) -> bool {
-    trial.cell.place == usual_place() || trial.fallback.is_none()
+    trial.candidate.place == usual_place() || trial.fallback.is_none()
 }
 
 fn of_space<K: BenchKey + ?Sized>(plan: &Plan, space: K::Space) -> Traffic<K> {

@@ -1,28 +1,29 @@
 //! `silvics advise`: which index for a workload, where its nodes lie, and how it is called.
 //!
 //! # Definitions
-//! * A *cell* is a structure, the place of its nodes with their pages, how it counts its keys, and
-//!   the number of keys of a call.
-//! * The *usual* cell is what `Map::new()` gives: `words` for integers, `blocks` for byte strings,
-//!   in pools on huge pages, one key at a time. With needs that few maps meet, it is the first of
-//!   those maps.
-//! * The *rate* of a cell is its operations per second. The *score* of a cell is its rate, or with
-//!   `--goal memory` one over its bytes, of cells with half the rate of the fastest.
+//! * A *candidate* is a structure, the place of its nodes with their pages, how it counts its keys,
+//!   and the number of keys of a call.
+//! * The *usual* candidate is what `Map::new()` gives: `words` for integers, `blocks` for byte
+//!   strings, in pools on huge pages, one key at a time. With needs that few maps meet, it is the
+//!   first of those maps.
+//! * The *rate* of a candidate is its operations per second. The *score* of a candidate is its
+//!   rate, or with `--goal memory` one over its bytes, of candidates with half the rate of the
+//!   fastest.
 //!
 //! # Algorithm
-//! Measuring every cell would take minutes, and most structures are far behind. So the search drops
-//! cells in four stages, each with more keys and more rounds than the one before (successive
-//! halving: Jamieson and Talwalkar, AISTATS 2016):
+//! Measuring every candidate would take minutes, and most structures are far behind. So the search
+//! drops candidates in four stages, each with more keys and more rounds than the one before
+//! (successive halving: Jamieson and Talwalkar, AISTATS 2016):
 //! ```text
 //! glance      every structure that can do what is needed, in its usual place, with few keys
 //! structures  those with at least a third of the best score, with all keys, in turns
 //! places      the best of them and every change of one part: place, pages, counting, batch
-//! final       the best cells, the usual one, and the best one with all changes that paid, in turns
+//! final       the best candidates, the usual one, and the best one with all changes that paid, in turns
 //!             on fresh indexes until the budget is spent
 //! ```
 //! The keys of a stage are halved until its loads, by the rates of the loads so far, fit into its
-//! share of the budget. The usual cell is in every stage. The advice is the cell with the fewest
-//! changes among those that the final round cannot tell from the best.
+//! share of the budget. The usual candidate is in every stage. The advice is the candidate with the
+//! fewest changes among those that the final round cannot tell from the best.
 //!
 //! # Prediction
 //! `forecast` records what lookups of the leading structures read, and replays that in a model of
@@ -32,20 +33,20 @@
 //! show, is added to the measured time.
 //!
 //! # Checked by
-//! `--exhaustive` measures every cell and ten times the keys; docs/advise.md has the workloads on
-//! which the advice is held against that, and against constant advice.
+//! `--exhaustive` measures every candidate and ten times the keys; docs/advise.md has the workloads
+//! on which the advice is held against that, and against constant advice.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `plan` | the workload and the budget |
-//! | `cells` | the cells, and the changes between them |
-//! | `lab` | loads and runs of cells, in turns |
+//! | `candidates` | the candidates, and the changes between them |
+//! | `lab` | loads and runs of candidates, in turns |
 //! | `search` | the stages |
 //! | `forecast` | the prediction |
 //! | `exhaustive` | what would have been best |
 //! | `report`, `render`, `rust` | the advice as data, as text, and as Rust |
 
-mod cells;
+mod candidates;
 mod exhaustive;
 mod forecast;
 mod lab;
@@ -113,13 +114,13 @@ fn findings<K: BenchKey + ?Sized>(
     if let Keys::Trace(_) = lab.plan.source {
         return Ok(Vec::new()); // an inspection looks up keys of a distribution
     }
-    let advice = found.finalists[found.advice].cell;
-    let others = found.finalists.iter().filter(|trial| !trial.cell.shares_structure(&advice));
-    let next = others.max_by(|a, b| a.rate().total_cmp(&b.rate())).map(|trial| trial.cell);
+    let advice = found.finalists[found.advice].candidate;
+    let others = found.finalists.iter().filter(|trial| !trial.candidate.shares_structure(&advice));
+    let next = others.max_by(|a, b| a.rate().total_cmp(&b.rate())).map(|trial| trial.candidate);
     let mut findings = Vec::new();
-    for cell in std::iter::once(advice).chain(next) {
+    for candidate in std::iter::once(advice).chain(next) {
         if lab.left() > seconds {
-            findings.extend(forecast::findings(lab, cell)?);
+            findings.extend(forecast::findings(lab, candidate)?);
         }
     }
     Ok(findings)

@@ -1,6 +1,6 @@
 //! The workload to advise on, and the budget: the command line, checked.
 
-use super::cells::{Goal, Need};
+use super::candidates::{Goal, Need};
 use crate::drive::run;
 use crate::flags::advise::AdviseArgs;
 use crate::flags::args::Format;

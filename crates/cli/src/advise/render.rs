@@ -65,7 +65,7 @@ impl Report {
 
     fn advice(&self, text: &mut String) {
         let Some(advice) = &self.advice else { return };
-        _ = writeln!(text, "\nTake: {}\n", advice.cell);
+        _ = writeln!(text, "\nTake: {}\n", advice.candidate);
         for line in &advice.rust {
             _ = writeln!(text, "    {line}");
         }
@@ -89,8 +89,8 @@ impl Report {
         }
         _ = writeln!(
             text,
-            "{} cells were measured in {:.0} s, the finalists with {} keys in {} rounds.",
-            advice.cells,
+            "{} candidates were measured in {:.0} s, the finalists with {} keys in {} rounds.",
+            advice.candidates,
             advice.seconds,
             units::count(advice.keys),
             advice.rounds
@@ -107,7 +107,7 @@ impl Report {
             _ = writeln!(
                 text,
                 "- {}: {} ({}): {}{}",
-                why.cell,
+                why.candidate,
                 why.id,
                 why.kind,
                 why.evidence,
@@ -127,15 +127,15 @@ impl Report {
         header.extend(elsewhere.as_deref());
         let mut table = output::table(&header);
         for of in &self.forecast.leaders {
-            let mut cells = vec![
-                of.cell.clone(),
+            let mut candidates = vec![
+                of.candidate.clone(),
                 format!("{:.0}", of.ns),
                 format!("{:.0}", of.cycles),
                 format!("{:.0}", of.cycles_at_ten),
                 format!("{:.0}", of.ns_at_ten),
             ];
-            cells.extend(of.ns_elsewhere.map(|ns| format!("{ns:.0}")));
-            table.add_row(cells);
+            candidates.extend(of.ns_elsewhere.map(|ns| format!("{ns:.0}")));
+            table.add_row(candidates);
         }
         for column in table.column_iter_mut().skip(1) {
             column.set_cell_alignment(CellAlignment::Right);
@@ -149,11 +149,11 @@ impl Report {
 }
 
 fn table(rows: &[Row]) -> Table {
-    let mut table = output::table(&["cell", "Mops/s", "interval", "B/key", "to the advice"]);
+    let mut table = output::table(&["candidate", "Mops/s", "interval", "B/key", "to the advice"]);
     for row in rows {
         let ends = |of: Interval| format!("{:.2} – {:.2}", of.low, of.high);
         table.add_row([
-            row.cell.clone(),
+            row.candidate.clone(),
             row.mops.map_or(String::new(), |mops| format!("{:.2}", mops.median)),
             row.mops.map_or(String::new(), ends),
             row.bytes_per_key.map_or(String::new(), |bytes| format!("{bytes:.1}")),

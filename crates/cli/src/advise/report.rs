@@ -1,7 +1,7 @@
 //! The advice, as data.
 
-use super::cells::Cell;
-use super::cells::Goal;
+use super::candidates::Candidate;
+use super::candidates::Goal;
 use super::exhaustive::Exhaustive;
 use super::forecast::{Forecast, Why};
 use super::lab::{Lab, Trial, advantage, rate_ratio, scores};
@@ -48,21 +48,21 @@ pub struct Workload {
     pub seed: u64,
 }
 
-/// The cell to take.
+/// The candidate to take.
 #[derive(Serialize)]
 pub struct Advice {
-    pub cell: String,
+    pub candidate: String,
     pub index: String,
     pub placement: &'static str,
     pub pages: String,
     pub counting: &'static str,
     pub batch: usize,
-    /// Whether it is the usual cell: what `Map::new()` gives, or the usual map with what is needed,
-    /// one key at a time.
+    /// Whether it is the usual candidate: what `Map::new()` gives, or the usual map with what is
+    /// needed, one key at a time.
     pub usual: bool,
-    /// The rate over that of the usual cell.
+    /// The rate over that of the usual candidate.
     pub to_usual: Option<Interval>,
-    /// The best cell with another structure.
+    /// The best candidate with another structure.
     pub next: Option<Next>,
     pub how_sure: HowSure,
     /// The reasons of that, one sentence each.
@@ -70,18 +70,18 @@ pub struct Advice {
     pub rust: [String; 3],
     /// The keys with which the finalists were measured.
     pub keys: usize,
-    /// The cells that were measured, the seconds it took, and the rounds of the finalists.
-    pub cells: usize,
+    /// The candidates that were measured, the seconds it took, and the rounds of the finalists.
+    pub candidates: usize,
     pub seconds: f64,
     pub rounds: usize,
     #[serde(skip)]
-    pub of: Cell,
+    pub of: Candidate,
 }
 
-/// The best cell with another structure.
+/// The best candidate with another structure.
 #[derive(Serialize)]
 pub struct Next {
-    pub cell: String,
+    pub candidate: String,
     /// How good the advice is beside it: rate over rate, or its bytes over those of the advice.
     pub ratio: Interval,
 }
@@ -109,10 +109,10 @@ impl HowSure {
     }
 }
 
-/// A cell that was measured.
+/// A candidate that was measured.
 #[derive(Serialize)]
 pub struct Row {
-    pub cell: String,
+    pub candidate: String,
     pub mops: Option<Interval>,
     pub samples: Vec<f64>,
     pub bytes_per_key: Option<f64>,
@@ -123,7 +123,7 @@ pub struct Row {
 impl Row {
     fn of<K: BenchKey + ?Sized>(trial: &Trial<K>, advice: Option<&Trial<K>>) -> Self {
         Self {
-            cell: trial.cell.to_string(),
+            candidate: trial.candidate.to_string(),
             mops: Interval::of(&trial.rates),
             samples: trial.rates.clone(),
             bytes_per_key: trial.bytes_per_key,
@@ -192,36 +192,41 @@ impl Report {
 
 impl Advice {
     fn of<K: BenchKey + ?Sized>(lab: &Lab<'_, K>, found: &Found<K>, advice: &Trial<K>) -> Self {
-        let cell = advice.cell;
-        let usual = found.finalists.iter().find(|trial| trial.cell.is_usual());
+        let candidate = advice.candidate;
+        let usual = found.finalists.iter().find(|trial| trial.candidate.is_usual());
         let scores = scores(lab.plan.goal, &found.finalists);
         let others = found.finalists.iter().zip(&scores);
-        let others =
-            others.filter(|(trial, score)| !trial.cell.shares_structure(&cell) && **score > 0.0);
+        let others = others.filter(|(trial, score)| {
+            !trial.candidate.shares_structure(&candidate) && **score > 0.0
+        });
         let next = others.max_by(|a, b| a.1.total_cmp(b.1)).map(|(trial, _)| trial);
         let next = next.and_then(|next| {
             let ratio = advantage(lab.plan.goal, advice, next)?;
-            Some(Next { cell: next.cell.to_string(), ratio })
+            Some(Next { candidate: next.candidate.to_string(), ratio })
         });
         let (how_sure, because) = how_sure(lab, found, advice, next.as_ref());
         Self {
-            cell: cell.to_string(),
-            index: cell.chosen.name(),
-            placement: cell.place.name(),
-            pages: cell.place.pages(),
-            counting: if cell.counting == silvics::Counting::Single { "single" } else { "striped" },
-            batch: cell.batch,
-            usual: cell.is_usual(),
+            candidate: candidate.to_string(),
+            index: candidate.chosen.name(),
+            placement: candidate.place.name(),
+            pages: candidate.place.pages(),
+            counting: if candidate.counting == silvics::Counting::Single {
+                "single"
+            } else {
+                "striped"
+            },
+            batch: candidate.batch,
+            usual: candidate.is_usual(),
             to_usual: usual.and_then(|usual| rate_ratio(advice, usual)),
             next,
             how_sure,
             because,
-            rust: rust::lines(&cell, lab.plan.key_type),
+            rust: rust::lines(&candidate, lab.plan),
             keys: found.keys,
-            cells: found.measured,
+            candidates: found.measured,
             seconds: lab.spent(),
             rounds: advice.rates.len(),
-            of: cell,
+            of: candidate,
         }
     }
 }
@@ -241,18 +246,18 @@ fn how_sure<K: BenchKey + ?Sized>(
         .finalists
         .iter()
         .zip(&scores)
-        .filter(|(trial, score)| trial.cell != advice.cell && **score > 0.0)
+        .filter(|(trial, score)| trial.candidate != advice.candidate && **score > 0.0)
         .filter(|(trial, _)| advantage(goal, trial, advice).is_some_and(|ratio| ratio.high >= 1.0))
-        .map(|(trial, _)| trial.cell.to_string())
+        .map(|(trial, _)| trial.candidate.to_string())
         .collect();
     let rounds = advice.rates.len();
     because.push(match (next, goal) {
         (None, _) => "all other structures were left behind before the final rounds".into(),
-        (Some(Next { cell, ratio }), Goal::Memory) => {
-            format!("the next structure, {cell}, takes {:.2} times its bytes", ratio.median)
+        (Some(Next { candidate, ratio }), Goal::Memory) => {
+            format!("the next structure, {candidate}, takes {:.2} times its bytes", ratio.median)
         }
-        (Some(Next { cell, ratio }), Goal::Speed) => format!(
-            "its rate is {:.2} times that of the next structure, {cell} ({:.2} to {:.2} with {:.0} % \
+        (Some(Next { candidate, ratio }), Goal::Speed) => format!(
+            "its rate is {:.2} times that of the next structure, {candidate} ({:.2} to {:.2} with {:.0} % \
              over {rounds} rounds)",
             ratio.median,
             ratio.low,

@@ -1,37 +1,40 @@
 //! The advice as Rust. `crates/api-tests/tests/advised` has the lines that can be given, each
 //! change of a part by itself, so that the compiler checks them. The test below writes it.
 
-use super::cells::{Cell, usual_place};
+use super::candidates::{Candidate, Need, usual_place};
+use super::plan::Plan;
 use crate::flags::place::Place;
 use crate::flags::types::KeyType;
 use silvics::{Counting, Pages};
 use std::fmt::Write as _;
 
-/// The three lines that make and use the index of a cell: the imports, the map, a call.
-pub fn lines(cell: &Cell, key_type: KeyType) -> [String; 3] {
+/// The three lines that make and use the index of a candidate: the imports, the map, a call.
+pub fn lines(candidate: &Candidate, plan: &Plan) -> [String; 3] {
+    let key_type = plan.key_type;
+    let is_atomic = plan.needs.contains(&Need::AtomicRanges);
     let key = match key_type {
         KeyType::U64 => "u64",
         KeyType::U128 => "u128",
         KeyType::Bytes | KeyType::String => "Vec<u8>",
     };
     let mut used = Vec::new();
-    let map = match &cell.chosen.name()[..] {
+    let map = match &candidate.chosen.name()[..] {
         "ordmap:function" => {
             used.extend(["OrdMap", "Options"]);
             let order = format!("|a: &{key}, b: &{key}| b.cmp(a)");
-            let options = options(cell, &mut used);
+            let options = options(candidate, &mut used);
             format!("OrdMap::<{key}, u64, _>::with_options({order}, &{options})?")
         }
         "versioned" => {
             used.extend(["VersionedMap", "Options", "versions::Retain"]);
-            let options = options(cell, &mut used);
+            let options = options(candidate, &mut used);
             format!("VersionedMap::<{key}, u64>::with_options(&{options}, Retain::default())?")
         }
         // Its keys are not those of a map: it is used as an index.
         "blocks:prefixes" => {
             used.extend(["BlockTree", "Options", "key::Prefixed"]);
-            let options = options(cell, &mut used);
-            if cell.place == Place::Shared {
+            let options = options(candidate, &mut used);
+            if candidate.place == Place::Shared {
                 used.push("Shared");
                 format!("BlockTree::<Prefixed, Shared>::with_options(&{options})?")
             } else {
@@ -40,12 +43,18 @@ pub fn lines(cell: &Cell, key_type: KeyType) -> [String; 3] {
         }
         "multimap" => {
             used.extend(["Map", "MultiMap"]);
-            let built = built(cell, key_type, key, &mut used);
+            let built = built(candidate, key_type, key, &mut used);
             format!("{built}.build_multi()?")
+        }
+        // A map has no atomic ranges: the structure is used as an index.
+        _ if is_atomic => {
+            let options = options(candidate, &mut used);
+            used.push("Options");
+            format!("<{}>::with_options(&{options})?", placed(candidate, key_type))
         }
         _ => {
             used.push("Map");
-            format!("{}.build()?", built(cell, key_type, key, &mut used))
+            format!("{}.build()?", built(candidate, key_type, key, &mut used))
         }
     };
     used.sort_unstable();
@@ -53,12 +62,14 @@ pub fn lines(cell: &Cell, key_type: KeyType) -> [String; 3] {
         [one] => (*one).to_owned(),
         several => format!("{{{}}}", several.join(", ")),
     };
-    let call = if cell.batch > 1 {
-        format!("map.pin().get_many(&keys, &mut found); // {} keys a call", cell.batch)
+    let call = if candidate.batch > 1 {
+        format!("map.pin().get_many(&keys, &mut found); // {} keys a call", candidate.batch)
+    } else if is_atomic {
+        "let view = map.pin(); // `view.collect_range(from..to)?` is atomic".into()
     } else {
         "let view = map.pin(); // for many calls".into()
     };
-    let typed = if cell.chosen.name() == "multimap" {
+    let typed = if candidate.chosen.name() == "multimap" {
         format!("let map: MultiMap<{key}, u64> = {map};")
     } else {
         format!("let map = {map};")
@@ -66,25 +77,41 @@ pub fn lines(cell: &Cell, key_type: KeyType) -> [String; 3] {
     [format!("use silvics::{used};"), typed, call]
 }
 
+/// The type of a structure in its place.
+fn placed(candidate: &Candidate, key_type: KeyType) -> String {
+    let index = candidate.chosen.variant.rust.and_then(|rust| rust(key_type)).unwrap_or_default();
+    let plain: String = index.split_whitespace().collect();
+    path(&if candidate.place == Place::Shared {
+        plain.replace("::Pooled", "::Shared")
+    } else {
+        plain
+    })
+}
+
 /// The builder of a map.
-fn built(cell: &Cell, key_type: KeyType, key: &str, used: &mut Vec<&'static str>) -> String {
+fn built(
+    candidate: &Candidate,
+    key_type: KeyType,
+    key: &str,
+    used: &mut Vec<&'static str>,
+) -> String {
     let mut map = format!("Map::<{key}, u64>::builder()");
-    if !cell.has_usual_structure()
-        && let Some(index) = cell.chosen.variant.rust.and_then(|rust| rust(key_type))
+    if !candidate.has_usual_structure()
+        && let Some(index) = candidate.chosen.variant.rust.and_then(|rust| rust(key_type))
     {
         _ = write!(map, ".index::<{}>()", path(index));
     }
-    if cell.chosen.name() == "map:counted" {
+    if candidate.chosen.name() == "map:counted" {
         map.push_str(".counted()");
     }
-    if cell.place == Place::Shared {
+    if candidate.place == Place::Shared {
         used.push("Shared");
         map.push_str(".placement(Shared)");
-    } else if cell.place != usual_place() {
+    } else if candidate.place != usual_place() {
         used.push("Pages");
-        _ = write!(map, ".pages(Pages::{})", pages(cell.place));
+        _ = write!(map, ".pages(Pages::{})", pages(candidate.place));
     }
-    if cell.counting == Counting::Single {
+    if candidate.counting == Counting::Single {
         used.push("Counting");
         map.push_str(".counting(Counting::Single)");
     }
@@ -92,13 +119,13 @@ fn built(cell: &Cell, key_type: KeyType, key: &str, used: &mut Vec<&'static str>
 }
 
 /// The options of a map that has no builder.
-fn options(cell: &Cell, used: &mut Vec<&'static str>) -> String {
+fn options(candidate: &Candidate, used: &mut Vec<&'static str>) -> String {
     let mut fields = Vec::new();
-    if cell.place.is_pooled() && cell.place != usual_place() {
+    if candidate.place.is_pooled() && candidate.place != usual_place() {
         used.push("Pages");
-        fields.push(format!("pages: Pages::{}", pages(cell.place)));
+        fields.push(format!("pages: Pages::{}", pages(candidate.place)));
     }
-    if cell.counting == Counting::Single {
+    if candidate.counting == Counting::Single {
         used.push("Counting");
         fields.push("counting: Counting::Single".into());
     }
@@ -127,8 +154,7 @@ fn path(index: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cells::{self, Need};
-    use super::super::plan::Plan;
+    use super::super::candidates;
     use super::*;
     use crate::flags::advise::AdviseArgs;
     use crate::flags::args::Cli;
@@ -156,22 +182,23 @@ mod tests {
         for key_type in ["u64", "u128", "bytes"] {
             for need in needs {
                 let plan = plan(key_type, need);
-                let usual = cells::structures(&plan).unwrap();
-                let changed = usual.iter().flat_map(|cell| cell.neighbours(&plan));
-                for cell in changed.chain(usual.iter().copied()) {
-                    if cell.batch > 1 && cell.batch < 64 {
+                let usual = candidates::structures(&plan).unwrap();
+                let changed = usual.iter().flat_map(|candidate| candidate.neighbours(&plan));
+                for candidate in changed.chain(usual.iter().copied()) {
+                    if candidate.batch > 1 && candidate.batch < 64 {
                         continue; // as with 64
                     }
-                    let lines = lines(&cell, plan.key_type);
+                    let lines = lines(&candidate, &plan);
                     let keys = match plan.key_type {
                         KeyType::U64 => "[1_u64, 2]",
                         KeyType::U128 => "[1_u128, 2]",
-                        _ if cell.chosen.name() == "blocks:prefixes" => {
+                        _ if candidate.chosen.name() == "blocks:prefixes" => {
                             "[Prefixed::from(\"a\"), Prefixed::from(\"b\")]"
                         }
+                        _ if need == "atomic-ranges" => "[&b\"a\"[..], b\"b\"]",
                         _ => "[vec![1_u8], vec![2]]",
                     };
-                    bodies.insert(body(&lines, keys, cell.batch > 1));
+                    bodies.insert(body(&lines, keys, candidate.batch > 1));
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! The stages of the search.
 
-use super::cells::{self, Cell};
+use super::candidates::{self, Candidate};
 use super::lab::{Lab, Trial, advantage, has_its_pages, scores};
 use super::plan::Keys;
 use crate::drive::keys::BenchKey;
@@ -21,23 +21,24 @@ const FINAL_ENDS: f64 = 0.88;
 
 /// The keys of the first stage.
 const FEW_KEYS: usize = 50_000;
-/// A cell stays for the next stage with this share of the best score.
+/// A candidate stays for the next stage with this share of the best score.
 const AFTER_GLANCE: f64 = 0.33;
 const AFTER_STRUCTURES: f64 = 0.75;
 const AFTER_PLACES: f64 = 0.93;
-/// The fewest cells that stay in the first stage, for the prediction, and the most that stay.
+/// The fewest candidates that stay in the first stage, for the prediction, and the most that stay.
 const STRUCTURES_LEAST: usize = 4;
 const STRUCTURES_MAX: usize = 6;
 const LEADERS_MAX: usize = 3;
 const FINALISTS_MAX: usize = 5;
-/// Two cells whose scores differ by less are taken for equals.
+/// Two candidates whose scores differ by less are taken for equals.
 const EQUAL: f64 = 0.02;
-/// A cell that the rounds cannot tell from the best is its equal if it has this share of its score.
+/// A candidate that the rounds cannot tell from the best is its equal if it has this share of its
+/// score.
 const CLOSE: f64 = 0.95;
 
 /// The finds of the stages.
 pub struct Found<K: BenchKey + ?Sized> {
-    /// The finalists, the usual cell first, with the rates of the final rounds.
+    /// The finalists, the usual candidate first, with the rates of the final rounds.
     pub finalists: Vec<Trial<K>>,
     /// The position of the advice among them.
     pub advice: usize,
@@ -47,14 +48,14 @@ pub struct Found<K: BenchKey + ?Sized> {
     pub few: usize,
     pub keys: usize,
     /// The rates of structures in the first stage.
-    pub at_few: Vec<(Cell, f64)>,
-    /// The cells that were measured.
+    pub at_few: Vec<(Candidate, f64)>,
+    /// The candidates that were measured.
     pub measured: usize,
 }
 
-/// Searches for the best cell within the budget.
+/// Searches for the best candidate within the budget.
 pub fn search<K: BenchKey + ?Sized>(lab: &mut Lab<'_, K>) -> Result<Found<K>, Error> {
-    let all = of_length(lab, cells::first(lab.plan)?)?;
+    let all = of_length(lab, candidates::first(lab.plan)?)?;
     let budget = lab.seconds();
     let time = Duration::from_secs_f64((budget / 1500.0).clamp(0.005, 0.05));
     let fitting = lab.fitting(all.len());
@@ -74,7 +75,7 @@ pub fn search<K: BenchKey + ?Sized>(lab: &mut Lab<'_, K>) -> Result<Found<K>, Er
     some(lab, &trials)?;
     Lab::free(&mut trials);
     lab.progress.step();
-    let at_few: Vec<_> = trials.iter().map(|trial| (trial.cell, trial.rate())).collect();
+    let at_few: Vec<_> = trials.iter().map(|trial| (trial.candidate, trial.rate())).collect();
     let (chosen, mut structures) =
         best(lab, trials, AFTER_GLANCE, STRUCTURES_LEAST..=STRUCTURES_MAX);
 
@@ -100,8 +101,8 @@ pub fn search<K: BenchKey + ?Sized>(lab: &mut Lab<'_, K>) -> Result<Found<K>, Er
     Ok(Found { finalists, advice, structures, few, keys, at_few, measured })
 }
 
-/// Measures the leaders and each change of one part. Returns the finalists, and how many cells are
-/// new.
+/// Measures the leaders and each change of one part. Returns the finalists, and how many candidates
+/// are new.
 fn places<K: BenchKey + ?Sized>(
     lab: &mut Lab<'_, K>,
     leaders: &[Trial<K>],
@@ -109,9 +110,9 @@ fn places<K: BenchKey + ?Sized>(
 ) -> Result<(Vec<Trial<K>>, usize), Error> {
     let mut trials = anew(leaders);
     for leader in leaders {
-        for cell in leader.cell.neighbours(lab.plan) {
-            if trials.iter().all(|trial: &Trial<K>| trial.cell != cell) {
-                trials.push(Trial::new(cell));
+        for candidate in leader.candidate.neighbours(lab.plan) {
+            if trials.iter().all(|trial: &Trial<K>| trial.candidate != candidate) {
+                trials.push(Trial::new(candidate));
             }
         }
     }
@@ -126,11 +127,11 @@ fn places<K: BenchKey + ?Sized>(
     trials.retain(has_its_pages);
     let combined = combined(lab, &trials);
     let (mut finalists, _) = best(lab, trials, AFTER_PLACES, 1..=FINALISTS_MAX);
-    if let Some(cell) = combined
-        && finalists.iter().all(|trial| trial.cell != cell)
+    if let Some(candidate) = combined
+        && finalists.iter().all(|trial| trial.candidate != candidate)
     {
         new += 1;
-        finalists.push(Trial::new(cell));
+        finalists.push(Trial::new(candidate));
     }
     Ok((finalists, new))
 }
@@ -148,10 +149,10 @@ fn some<K: BenchKey + ?Sized>(lab: &Lab<'_, K>, trials: &[Trial<K>]) -> Result<(
 /// Leaves out structures that do not take the longest key.
 fn of_length<K: BenchKey + ?Sized>(
     lab: &Lab<'_, K>,
-    mut all: Vec<Cell>,
-) -> Result<Vec<Cell>, Error> {
+    mut all: Vec<Candidate>,
+) -> Result<Vec<Candidate>, Error> {
     if let Some(longest) = lab.longest() {
-        all.retain(|cell| matches!(cell.chosen.takes_length(longest), Ok(Ok(()))));
+        all.retain(|candidate| matches!(candidate.chosen.takes_length(longest), Ok(Ok(()))));
     }
     if all.is_empty() {
         let problem = "no structure takes keys as long as the longest: leave that key out";
@@ -194,8 +195,8 @@ fn affordable<K: BenchKey + ?Sized>(lab: &Lab<'_, K>, trials: &[Trial<K>], secon
     keys
 }
 
-/// The trials with at least a share of the best score, as many as may `stay`, and the usual cell.
-/// The usual one is first, then the best. The others are returned, too.
+/// The trials with at least a share of the best score, as many as may `stay`, and the usual
+/// candidate. The usual one is first, then the best. The others are returned, too.
 fn best<K: BenchKey + ?Sized>(
     lab: &Lab<'_, K>,
     trials: Vec<Trial<K>>,
@@ -208,7 +209,7 @@ fn best<K: BenchKey + ?Sized>(
     ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
     let (mut staying, mut going) = (Vec::new(), Vec::new());
     for (score, trial) in ranked {
-        if trial.cell.is_usual() {
+        if trial.candidate.is_usual() {
             staying.insert(0, trial);
         } else if staying.len() < *stay.start()
             || (score >= share * top && staying.len() < *stay.end())
@@ -221,33 +222,35 @@ fn best<K: BenchKey + ?Sized>(
     (staying, going)
 }
 
-/// The same cells, to be measured again with other keys.
+/// The same candidates, to be measured again with other keys.
 fn anew<K: BenchKey + ?Sized>(trials: &[Trial<K>]) -> Vec<Trial<K>> {
     trials.iter().map(Trial::anew).collect()
 }
 
 /// The best structure with every change that paid by itself. The trials begin with the leaders.
-fn combined<K: BenchKey + ?Sized>(lab: &Lab<'_, K>, trials: &[Trial<K>]) -> Option<Cell> {
+fn combined<K: BenchKey + ?Sized>(lab: &Lab<'_, K>, trials: &[Trial<K>]) -> Option<Candidate> {
     let scores = scores(lab.plan.goal, trials);
     let (top, _) = scores.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1))?;
     // The leaders come first, and the others are their changes.
     let mut pairs = trials.iter().zip(&scores);
-    let (plain, score) = pairs.find(|(of, _)| of.cell.shares_structure(&trials[top].cell))?;
+    let (plain, score) =
+        pairs.find(|(of, _)| of.candidate.shares_structure(&trials[top].candidate))?;
     let mut paid: Vec<(f64, &Trial<K>)> = trials
         .iter()
         .zip(&scores)
         .filter(|(trial, gained)| {
-            trial.cell.shares_structure(&plain.cell) && **gained > (1.0 + EQUAL) * score
+            trial.candidate.shares_structure(&plain.candidate) && **gained > (1.0 + EQUAL) * score
         })
         .map(|(trial, gained)| (*gained, trial))
         .collect();
     paid.sort_by(|a, b| a.0.total_cmp(&b.0)); // of one part, the best change is last
-    let all =
-        paid.iter().fold(plain.cell, |cell, (_, trial)| cell.with_change(&plain.cell, &trial.cell));
+    let all = paid.iter().fold(plain.candidate, |candidate, (_, trial)| {
+        candidate.with_change(&plain.candidate, &trial.candidate)
+    });
     Some(all)
 }
 
-/// The cell with the fewest changes among those that cannot be told from the best.
+/// The candidate with the fewest changes among those that cannot be told from the best.
 fn simplest<K: BenchKey + ?Sized>(lab: &Lab<'_, K>, trials: &[Trial<K>]) -> usize {
     let scores = scores(lab.plan.goal, trials);
     let top = (0..trials.len()).max_by(|&a, &b| scores[a].total_cmp(&scores[b])).unwrap_or(0);
@@ -257,6 +260,6 @@ fn simplest<K: BenchKey + ?Sized>(lab: &Lab<'_, K>, trials: &[Trial<K>]) -> usiz
                 .is_none_or(|ratio| ratio.low <= 1.0 && ratio.high >= 1.0)
     };
     let close = |at: &usize| scores[*at] >= CLOSE * scores[top];
-    let least = |at: &usize| (trials[*at].cell.changes(), scores[*at].recip().to_bits());
+    let least = |at: &usize| (trials[*at].candidate.changes(), scores[*at].recip().to_bits());
     (0..trials.len()).filter(close).filter(equals).min_by_key(least).unwrap_or(top)
 }

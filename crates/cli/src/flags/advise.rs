@@ -57,9 +57,9 @@ pub struct AdviseArgs {
     #[arg(long, value_name = "S", default_value = "60")]
     pub budget: String,
 
-    /// After the advice, measures every cell that it could have named (of structures that are far
-    /// behind only the usual one), and the leading structures at ten times the keys, and says how
-    /// far the advice is from the best. It takes minutes, and memory for ten times the keys
+    /// After the advice, measures every candidate that it could have named (of structures that are
+    /// far behind only the usual one), and the leading structures at ten times the keys, and says
+    /// how far the advice is from the best. It takes minutes, and memory for ten times the keys
     #[arg(long)]
     pub exhaustive: bool,
 

@@ -5,11 +5,11 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A cell is as good as the best with this share of its score.
+/// A candidate is as good as the best with this share of its score.
 const GOOD: f64 = 0.9;
 /// The workloads on which the advice may miss that.
 const MISSES_MAX: usize = 1;
-/// The fewest workloads whose best cell is not the usual map.
+/// The fewest workloads whose best candidate is not the usual map.
 const UNUSUAL_LEAST: usize = 5;
 /// The fewest workloads for which the order at ten times the keys is right.
 const ORDERS_LEAST: usize = 9;
@@ -30,7 +30,7 @@ struct AnsweredWorkload {
 
 #[derive(Deserialize)]
 struct Advice {
-    cell: String,
+    candidate: String,
     seconds: f64,
 }
 
@@ -59,19 +59,19 @@ impl Held {
         self.0.workload.budget_seconds
     }
 
-    /// The cells that were measured to the end, by structure and place, with the best of the shares
-    /// that they have with any number of keys a call, and with any way to count keys.
+    /// The candidates that were measured to the end, by structure and place, with the best of the
+    /// shares that they have with any number of keys a call, and with any way to count keys.
     fn places(&self) -> BTreeMap<&str, f64> {
         let mut places = BTreeMap::new();
-        for (cell, share) in &self.0.exhaustive.close {
-            let end = cell.match_indices(", ").nth(1).map_or(cell.len(), |(end, _)| end);
-            let best = places.entry(&cell[..end]).or_insert(0.0_f64);
+        for (candidate, share) in &self.0.exhaustive.close {
+            let end = candidate.match_indices(", ").nth(1).map_or(candidate.len(), |(end, _)| end);
+            let best = places.entry(&candidate[..end]).or_insert(0.0_f64);
             *best = best.max(*share);
         }
         places
     }
 
-    /// Whether the map by default is about as good as the best cell.
+    /// Whether the map by default is about as good as the best candidate.
     fn usual_is_good(&self) -> bool {
         self.0.exhaustive.usual.is_some_and(|share| share >= GOOD)
     }
@@ -134,7 +134,7 @@ fn bars(rows: &[(&str, Option<Held>)]) -> Vec<Bar> {
     vec![
         least("there is an answer", all, held.len()),
         least(
-            "the advice is within 10 % of the best cell",
+            "the advice is within 10 % of the best candidate",
             good,
             count(&|held| held.0.exhaustive.advice >= GOOD),
         ),
@@ -150,7 +150,7 @@ fn bars(rows: &[(&str, Option<Held>)]) -> Vec<Bar> {
 }
 
 /// The structures and places, one for integers and one for strings, that are about as good as the
-/// best cell on the most workloads, and on how many.
+/// best candidate on the most workloads, and on how many.
 fn best_constant(held: &[&Held]) -> (String, usize) {
     let (mut names, mut reached) = (Vec::new(), 0);
     for is_strings in [false, true] {
@@ -173,7 +173,7 @@ impl fmt::Display for Verdict {
         let percent = |share: f64| format!("{:.0} %", 100.0 * share);
         writeln!(
             f,
-            "| workload | best cell | advice | its score | `Map::new()` | order at ten times | seconds |"
+            "| workload | best candidate | advice | its score | `Map::new()` | order at ten times | seconds |"
         )?;
         writeln!(f, "|---|---|---|--:|--:|---|--:|")?;
         for (name, held) in &self.rows {
@@ -182,12 +182,12 @@ impl fmt::Display for Verdict {
                 continue;
             };
             let of = &answer.exhaustive;
-            let same = answer.advice.cell == of.best;
+            let same = answer.advice.candidate == of.best;
             writeln!(
                 f,
                 "| {name} | {} | {} | {} | {} | {} | {:.0} |",
                 of.best,
-                if same { "the same" } else { &answer.advice.cell },
+                if same { "the same" } else { &answer.advice.candidate },
                 percent(of.advice),
                 of.usual.map_or("does not have it".into(), percent),
                 match of.order_is_right {
@@ -216,7 +216,7 @@ mod tests {
     fn held(advice: f64, usual: Option<f64>, order: Option<bool>, seconds: f64) -> Held {
         let text = serde_json::json!({
             "workload": { "budget_seconds": 60.0, "key_type": "u64" },
-            "advice": { "cell": "art, shared", "seconds": seconds },
+            "advice": { "candidate": "art, shared", "seconds": seconds },
             "exhaustive": {
                 "best": "words, shared", "advice": advice, "usual": usual,
                 "close": [["words, shared", 1.0], ["art, shared", advice]],
@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn each_bar_is_missed_by_answers_that_miss_it() {
         let all = || (0..14).map(|at| Some(good(at))).collect::<Vec<_>>();
-        // The advice of these answers is one cell, which is good on thirteen.
+        // The advice of these answers is one candidate, which is good on thirteen.
         assert_eq!(missed(all()), [3]);
         let varied = |mut all: Vec<Option<Held>>| {
             for held in all.iter_mut().flatten().take(3) {
@@ -280,7 +280,7 @@ mod tests {
             let mut answer = held(1.0, None, None, 1.0);
             answer.0.workload.key_type = key_type.into();
             answer.0.exhaustive.close =
-                close.iter().map(|(cell, share)| ((*cell).into(), *share)).collect();
+                close.iter().map(|(candidate, share)| ((*candidate).into(), *share)).collect();
             answer
         };
         let held = [

@@ -1,4 +1,4 @@
-//! The cells among which the advice chooses, and the changes between them.
+//! The candidates among which the advice chooses, and the changes between them.
 
 use super::plan::Plan;
 use crate::catalogue::select::{self, Chosen};
@@ -56,12 +56,12 @@ impl Need {
     }
 }
 
-/// The figure by which a cell is better than another.
+/// The figure by which a candidate is better than another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
     /// The most operations per second.
     Speed,
-    /// The fewest bytes, of the cells with at least half of the rate of the fastest.
+    /// The fewest bytes, of the candidates with at least half of the rate of the fastest.
     Memory,
 }
 
@@ -82,7 +82,7 @@ impl Goal {
 
 /// A structure, where its nodes lie, how it counts its keys, and the keys of a call.
 #[derive(Clone, Copy)]
-pub struct Cell {
+pub struct Candidate {
     pub chosen: Chosen,
     pub place: Place,
     pub counting: Counting,
@@ -96,14 +96,14 @@ pub fn usual_place() -> Place {
     Place::Pooled(Pages::Thp, Tuning::default())
 }
 
-impl PartialEq for Cell {
+impl PartialEq for Candidate {
     fn eq(&self, other: &Self) -> bool {
         self.chosen.name() == other.chosen.name()
             && (self.place, self.counting, self.batch) == (other.place, other.counting, other.batch)
     }
 }
 
-impl fmt::Display for Cell {
+impl fmt::Display for Candidate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, {}", self.chosen.name(), self.place.name())?;
         if matches!(self.place, Place::Pooled(..)) {
@@ -119,12 +119,12 @@ impl fmt::Display for Cell {
     }
 }
 
-impl Cell {
+impl Candidate {
     fn usual_of(chosen: Chosen) -> Self {
         Self { chosen, place: usual_place(), counting: Counting::Striped, batch: 1, usual: false }
     }
 
-    /// Whether it is the cell of `Map::new()` and of single calls.
+    /// Whether it is the candidate of `Map::new()` and of single calls.
     pub fn is_usual(&self) -> bool {
         self.usual && self.changes() == 0
     }
@@ -143,54 +143,54 @@ impl Cell {
             + usize::from(self.batch > 1)
     }
 
-    /// Whether its structure is that of another cell.
+    /// Whether its structure is that of another candidate.
     pub fn shares_structure(&self, other: &Self) -> bool {
         self.chosen.name() == other.chosen.name()
     }
 
-    /// The cells that differ from this one in one part.
+    /// The candidates that differ from this one in one part.
     pub fn neighbours(&self, plan: &Plan) -> Vec<Self> {
-        let mut cells = Vec::new();
+        let mut candidates = Vec::new();
         for place in places(&self.chosen, plan.key_type) {
-            cells.push(Self { place, ..*self });
+            candidates.push(Self { place, ..*self });
         }
         for counting in countings(plan) {
-            cells.push(Self { counting, ..*self });
+            candidates.push(Self { counting, ..*self });
         }
         for batch in batches(plan) {
-            cells.push(Self { batch, ..*self });
+            candidates.push(Self { batch, ..*self });
         }
-        cells.retain(|cell| cell != self);
-        cells
+        candidates.retain(|candidate| candidate != self);
+        candidates
     }
 
-    /// This cell with what another has changed against the one that both come from.
+    /// This candidate with what another has changed against the one that both come from.
     #[must_use]
     pub fn with_change(self, from: &Self, other: &Self) -> Self {
-        let mut cell = self;
+        let mut candidate = self;
         if other.place != from.place {
-            cell.place = other.place;
+            candidate.place = other.place;
         }
         if other.counting != from.counting {
-            cell.counting = other.counting;
+            candidate.counting = other.counting;
         }
         if other.batch != from.batch {
-            cell.batch = other.batch;
+            candidate.batch = other.batch;
         }
-        cell
+        candidate
     }
 }
 
-/// The usual cell of each structure that can do what is needed, the usual one first.
-pub fn structures(plan: &Plan) -> Result<Vec<Cell>, Error> {
+/// The usual candidate of each structure that can do what is needed, the usual one first.
+pub fn structures(plan: &Plan) -> Result<Vec<Candidate>, Error> {
     let names = names(plan);
     let types = Types::words(plan.key_type);
-    let mut cells = Vec::new();
+    let mut candidates = Vec::new();
     for name in &names {
         let Ok((chosen, _)) = select::select(name, None, types, &[plan.mix]) else { continue };
-        cells.extend(chosen.into_iter().map(Cell::usual_of));
+        candidates.extend(chosen.into_iter().map(Candidate::usual_of));
     }
-    if cells.is_empty() {
+    if candidates.is_empty() {
         let needs: Vec<&str> = plan.needs.iter().map(|need| need.name()).collect();
         let problem = format!(
             "no map has all of {} with {} keys and --mix {}: leave one of them out",
@@ -200,21 +200,22 @@ pub fn structures(plan: &Plan) -> Result<Vec<Cell>, Error> {
         );
         return Err(Error::value("--needs", problem));
     }
-    cells[0].usual = true;
-    Ok(cells)
+    candidates[0].usual = true;
+    Ok(candidates)
 }
 
-/// The cells of the first stage: each structure in its usual place, called with as many keys as the
-/// program can hand over, and the usual cell, which is first.
-pub fn first(plan: &Plan) -> Result<Vec<Cell>, Error> {
+/// The candidates of the first stage: each structure in its usual place, called with as many keys
+/// as the program can hand over, and the usual candidate, which is first.
+pub fn first(plan: &Plan) -> Result<Vec<Candidate>, Error> {
     let structures = structures(plan)?;
     let usual = structures[0];
     let batch = batches(plan).last().copied().unwrap_or(1);
-    let mut cells: Vec<Cell> = structures.into_iter().map(|cell| Cell { batch, ..cell }).collect();
+    let mut candidates: Vec<Candidate> =
+        structures.into_iter().map(|candidate| Candidate { batch, ..candidate }).collect();
     if batch > 1 {
-        cells.insert(0, usual);
+        candidates.insert(0, usual);
     }
-    Ok(cells)
+    Ok(candidates)
 }
 
 /// The names of the contenders that can do what is needed, the usual one first.
@@ -268,17 +269,17 @@ fn batches(plan: &Plan) -> Vec<usize> {
     batches
 }
 
-/// Every cell: each structure in each place, with each count and number of keys of a call.
-pub fn every(plan: &Plan) -> Result<Vec<Cell>, Error> {
-    let mut cells = Vec::new();
-    for cell in structures(plan)? {
-        for place in places(&cell.chosen, plan.key_type) {
+/// Every candidate: each structure in each place, with each count and number of keys of a call.
+pub fn every(plan: &Plan) -> Result<Vec<Candidate>, Error> {
+    let mut candidates = Vec::new();
+    for candidate in structures(plan)? {
+        for place in places(&candidate.chosen, plan.key_type) {
             for counting in countings(plan) {
                 for batch in batches(plan) {
-                    cells.push(Cell { place, counting, batch, ..cell });
+                    candidates.push(Candidate { place, counting, batch, ..candidate });
                 }
             }
         }
     }
-    Ok(cells)
+    Ok(candidates)
 }
