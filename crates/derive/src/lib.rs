@@ -30,12 +30,13 @@ use proc_macro::TokenStream;
 ///   order nevertheless: test with `silvics::key::check_order` that yours is the same. A type with
 ///   floats that needs no `Ord` uses this option, too.
 ///
-/// For `struct Name` the macro also defines `struct NameRef<'a>` with equal fields, the borrowed
-/// form in which a map returns such a key; strings become `Cow`s. `#[key(lent = Other)]` gives it
+/// For `struct Name` the macro also defines `struct NameRef<'a>`, the borrowed form in which a map
+/// returns such a key. Its fields have the same names, and their types are borrowed forms: strings
+/// become `Cow`s. `#[key(lent = Other)]` gives it
 /// another name. A type without fields has no borrowed form and is returned by value.
 ///
-/// The first one to four fields of a struct, but never all of them, form a prefix of its keys, as a
-/// tuple.
+/// A tuple of the first one to four fields of a struct is a prefix of its keys, unless these are
+/// all of its fields.
 #[proc_macro_derive(Key, attributes(key))]
 pub fn derive_key(input: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(input as syn::DeriveInput);

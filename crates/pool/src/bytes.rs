@@ -203,7 +203,7 @@ impl BytesPool {
         }
     }
 
-    /// Returns unused slabs to the system, and the number of bytes returned; see
+    /// Gives unused slabs back to the system. Returns the number of bytes given back; see
     /// [`Pool::shrink`](crate::Pool::shrink).
     pub fn shrink(&self) -> usize {
         self.core.get().map_or(0, Core::shrink)

@@ -21,6 +21,7 @@ const FIRST_RUN: usize = 1 << 10;
 const RUN: usize = if cfg!(silvics_shuttle) { 2 } else { MAX_SLOTS };
 
 /// A pool whose slots hold one `T` each. Slots of one thread are consecutive, in slabs of 64 KiB.
+/// Any thread may allocate, and free a slot that another thread has allocated.
 ///
 /// A slot has `size_of::<T>()` bytes, rounded up to a multiple of its alignment, and at least 16.
 /// To give every `T` a larger alignment (a line of its own, for example), use `#[repr(align)]` on
@@ -113,7 +114,7 @@ impl<T> Pool<T> {
         unsafe { self.core.free((0, self.size), slot.cast()) };
     }
 
-    /// Returns unused slabs to the system, and the number of bytes returned.
+    /// Gives unused slabs back to the system. Returns the number of bytes given back.
     ///
     /// A slab is unused if none of its slots is live or kept by another living thread for its next
     /// allocations. A slot that an ended thread kept is free. The call takes O(slabs + ended

@@ -320,8 +320,9 @@ impl Domain {
         unsafe { adopted.as_ref() }
     }
 
-    /// Runs the sealed batches that no guard protects: advances the epoch and collects, a few
-    /// times. Unsealed batches stay.
+    /// Frees retired objects that no guard protects: advances the epoch and collects, a few times.
+    /// Objects in batches that threads have not filled stay. [`Map::flush`](crate::Map::flush) also
+    /// frees those of the calling thread.
     pub fn flush(&self) {
         // A batch of epoch e may run once the epoch is e + 2. The third round runs the rest.
         for _ in 0..3 {
@@ -405,8 +406,8 @@ impl Guard {
     /// A later pin of any thread runs it, or [`Domain::flush`]. The collector allocates some bytes
     /// for it from the global allocator.
     ///
-    /// The call must not own a handle of the domain, also not in a structure: it would keep itself,
-    /// and what it owns, for good.
+    /// The call must not own this domain, or a map or an index that uses it: the domain and the
+    /// call would then never be freed.
     ///
     /// ```
     /// use silvics::Domain;

@@ -101,10 +101,10 @@ pub trait Lookup: Send + Sync {
     /// The domain whose guards the operations take.
     fn domain(&self) -> &Domain;
 
-    /// Returns the value of `key`. Writes no memory that another thread reads (`citrus`: a line
-    /// of the calling thread), and takes no lock. (A lookup of `occ-avl` waits while a rotation
-    /// moves the node that it stands at. One of `ca-tree` waits for a writer of its base node, and
-    /// takes the lock if writers disturb it several times, as one of a Patricia trie does.)
+    /// Returns the value of `key`, `None` if it is absent. Takes no lock and writes no memory that
+    /// another thread reads, except for the structures that the [module](self) lists. (A lookup of
+    /// [`BronsonTree`](crate::BronsonTree) waits while a rotation moves the node that it stands at,
+    /// and one of [`CaTree`](crate::CaTree) for a writer of its base node.)
     fn get(&self, key: KeyRef<'_, Self>, guard: &Guard) -> Option<u64>;
 
     /// The number of keys that are present. It is exact while no thread writes; otherwise each
@@ -136,8 +136,8 @@ pub trait Lookup: Send + Sync {
 
 /// The verbs that write to an index. All of them are uses of [`OrderedIndex::update`].
 pub trait OrderedIndex: Lookup {
-    /// Brings `key` from the state it is found in to the state that `verb` makes of it, in one
-    /// step, and returns the state found. The writing verbs below are uses of this one, with its
+    /// Applies `verb` to `key` in one atomic step. Returns the value that the key had before,
+    /// `None` if it was absent. The writing verbs below are uses of this one, with its
     /// linearization points.
     fn update(
         &self,
@@ -406,9 +406,11 @@ pub trait Cursor: Send {
     /// The type of the index's keys.
     type Key: IndexKey + ?Sized;
 
-    /// Moves to the first entry at or after `key`; whether there is one.
+    /// Moves to the first entry at or after `key`, and returns whether there is one. If not, the
+    /// cursor is after the last entry.
     fn seek(&mut self, key: <Self::Key as IndexKey>::Ref<'_>) -> bool;
-    /// Moves to the last entry at or before `key`; whether there is one.
+    /// Moves to the last entry at or before `key`, and returns whether there is one. If not, the
+    /// cursor is before the first entry.
     fn seek_rev(&mut self, key: <Self::Key as IndexKey>::Ref<'_>) -> bool;
     /// Moves to the next entry (from before the first, to the first); whether there is one.
     fn next(&mut self) -> bool;
@@ -450,8 +452,8 @@ pub trait Check {
     /// reached has leaked.
     fn reachable(&mut self) -> Result<Vec<(&'static str, usize)>, Violation>;
 
-    /// Reclaims everything this index has retired, whichever thread did. Exclusive access means
-    /// that no operation, range or cursor of it is left; so only a guard of its domain can hold
-    /// something back, on whatever thread: what was sealed while it was there.
+    /// Reclaims everything that any thread has retired from this index. Exclusive access means that
+    /// no operation, range or cursor of it is left. An object stays only if a guard of the domain,
+    /// on any thread, was alive when the batch of that object was sealed.
     fn settle(&mut self);
 }

@@ -41,13 +41,14 @@
 //!
 //! | index | longest form |
 //! |---|---|
-//! | [`BlockTree`](crate::BlockTree), the default for byte strings; [`ArtTree`](crate::ArtTree) | 512 KiB |
+//! | [`BlockTree`](crate::BlockTree), the default for byte strings | 512 KiB |
+//! | [`ArtTree`](crate::ArtTree), [`CaTree`](crate::CaTree), [`LfcaTree`](crate::LfcaTree), [`PatriciaTree`](crate::PatriciaTree) | 512 KiB |
 //! | [`SkipList`](crate::SkipList) | none |
 //!
 //! So a key of several parts whose strings have 65 535 bytes in total, of any content, always fits.
 //!
 //! A longer key is refused with [`AllocError::KeyLength`](crate::AllocError::KeyLength), which
-//! contains the limit. No other index takes byte strings. The field `max_key_bytes` of
+//! contains the limit. The field `max_key_bytes` of
 //! [`StructureFacts`](crate::structures::StructureFacts) has the limit of each index.
 
 // Nothing inside the crate imports from here. Structures import from `encoding`, which is below

@@ -1,8 +1,10 @@
 //! Ordered in-memory indexes for many cores, with their memory layout under the user's control.
 //!
-//! Use [`Map`] and [`Set`] for everyday work: keys and values of any type, and every method takes
-//! `&self` on any thread. To build your own structure, use the indexes below them directly: they
-//! map keys to 8-byte words behind one contract, [`OrderedIndex`], and you manage the guards.
+//! Use [`Map`] and [`Set`] for everyday work. Keys have any type with an order-preserving encoding
+//! ([`Key`]): numbers, strings, tuples, structs that derive it. Values have any type that threads
+//! can share. Every method takes `&self`, on any thread. To build your own structure, use the
+//! indexes below them directly: they map keys to 8-byte words behind one contract,
+//! [`OrderedIndex`], and you manage the guards.
 //!
 //! ```
 //! use silvics::Map;
@@ -92,16 +94,17 @@
 //!
 //! **Memory is counted, limited and returned.** [`Map::bytes`] is exact and O(1). A map with a
 //! [limit](map::Builder::memory_limit) refuses an entry that does not fit: the error returns the
-//! value, and the map remains usable. [`Map::shrink`] returns free memory to the system, and
-//! dropping the map returns all of it.
+//! value, and the map remains usable. The limit covers nodes, keys and values, but no memory that a
+//! value points to, such as the buffer of a `Vec`. [`Map::shrink`] returns free memory to the
+//! system, and dropping the map returns all of it.
 //!
 //! ```
 //! use silvics::{AllocError, Map};
 //!
-//! let map: Map<u64, Vec<u8>> = Map::builder().memory_limit(1 << 20).build()?;
-//! let rejected = (0..).find_map(|n| map.try_upsert(n, vec![0; 8]).err()).unwrap();
+//! let map: Map<u64, [u8; 64]> = Map::builder().memory_limit(1 << 20).build()?;
+//! let rejected = (0..).find_map(|n| map.try_upsert(n, [7; 64]).err()).unwrap();
 //! assert!(matches!(rejected.error, AllocError::Limit { .. }));
-//! assert_eq!(rejected.value, [0; 8]);
+//! assert_eq!(rejected.value, [7; 64]);
 //! assert!(map.bytes() <= 1 << 20);
 //! map.remove(0);
 //! # Ok::<(), AllocError>(())
@@ -111,8 +114,9 @@
 //! no shared memory. They allocate nothing, except that a thread's first key of several parts with
 //! more than 128 bytes allocates a buffer, which the thread keeps. A writer that gives a present
 //! integer key another value takes no lock. Other writers may lock what they change, for as long
-//! as the change takes. User code runs under no lock of the library. A method of the
-//! map itself pins, and pinning may drop a few removed values whose types have destructors.
+//! as the change takes. User code runs under no lock of the library, with two exceptions: the
+//! closure of [`RangeUpdates::update_range`] and the writer of [`Map::record`]. A method of the map
+//! itself pins, and pinning may drop a few removed values whose types have destructors.
 //!
 //! # Which structure
 //! | workload | use | reason |
@@ -132,6 +136,7 @@
 //! | ranks, counts of ranges | [`map::Builder::counted`] | counts of neighbouring keys beside the index |
 //! | several values for a key | [`MultiMap`], [`MultiSet`] | a list of values behind the key, read atomically |
 //! | an ordered set | [`Set`] | a map without values |
+//! | keys without an encoding, an order chosen at run time | [`OrdMap`] | compares keys by their `Ord` or by a function |
 //! | IP prefixes, longest-prefix match | `Lpm`, with the feature `lpm` | nodes that split 8 bits and never change |
 //! | 8-byte words under keys, with explicit guards | an [`OrderedIndex`] | no memory for values |
 //!

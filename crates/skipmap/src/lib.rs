@@ -41,8 +41,8 @@
 //! * Keys and values may have an alignment of at most 4 KiB.
 //! * A removal allocates memory: it copies a part of the tree. If that fails, the process ends.
 //! * `into_iter` allocates 16 bytes for each entry.
-//! * A comparison that panics leaves the map as it was. One that is no total order never leads to
-//!   undefined behaviour, as there.
+//! * A comparison that panics leaves the map as it was. One that is not a total order leads to
+//!   wrong results, but never to undefined behaviour; `crossbeam-skiplist` promises this, too.
 //! * The oldest Rust is that of `silvics`, 1.88.
 //!
 //! [`crossbeam-skiplist`]: https://docs.rs/crossbeam-skiplist/0.1.3

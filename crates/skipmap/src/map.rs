@@ -113,8 +113,8 @@ impl<K: Ord, V> SkipMap<K, V> {
 
     /// Returns the entry of `key`, after inserting the result of `value_fn` if the key was absent.
     ///
-    /// The function runs once, and only if a lookup found the key absent. If another thread inserts
-    /// the key first, the result is dropped.
+    /// The function runs at most once, and only if a lookup found the key absent. If another thread
+    /// inserts the key first, the result is dropped.
     pub fn get_or_insert_with<F>(&self, key: K, value_fn: F) -> Entry<'_, K, V>
     where
         F: FnOnce() -> V,
@@ -312,7 +312,7 @@ impl<K: fmt::Debug, V: fmt::Debug> fmt::Debug for Entry<'_, K, V> {
     }
 }
 
-/// The entries of a map that is no more, in ascending order.
+/// An owning iterator over a [`SkipMap`], in ascending order.
 pub struct IntoIter<K, V>(Option<IntoEntries<K, V>>);
 
 impl<K, V> Iterator for IntoIter<K, V> {

@@ -58,8 +58,9 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Builder<K, V, I> {
         self
     }
 
-    /// Shares a limit with other maps. Then [`Map::bytes`] returns the sum for all of them. A map
-    /// whose memory grows in steps decides by this sum, too, whether it is large.
+    /// Shares a limit with other maps, in place of [`Builder::memory_limit`]. Then [`Map::bytes`]
+    /// returns the sum for all of them. A map whose memory grows in steps decides by this sum, too,
+    /// whether it is large.
     #[must_use]
     pub fn budget(mut self, budget: Arc<Budget>) -> Self {
         self.options.budget = Some(budget);
@@ -88,7 +89,8 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Builder<K, V, I> {
         self
     }
 
-    /// Sets the domain that the map reclaims memory through. By default it is
+    /// Sets the domain that the map reclaims memory through. A map with a memory limit, or with a
+    /// budget that has one, gets a domain of its own by default. The default of all others is
     /// [`Domain::shared`]: one pin serves all maps of the process, and holds back the memory that
     /// any of them frees: until the oldest pin ends, a map holds all nodes and values that it has
     /// removed since. With a [`Domain::new`] of its own, a map depends on no other map's pins, and
@@ -99,7 +101,8 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Builder<K, V, I> {
         self
     }
 
-    /// Sets the heap that a map with the placement [`Shared`](crate::Shared) allocates from.
+    /// Sets the heap that a map with the placement [`Shared`](crate::Shared) allocates from. Maps
+    /// with other placements ignore it.
     #[must_use]
     pub fn heap(mut self, heap: Arc<dyn Heap>) -> Self {
         self.options.heap = Some(heap);
@@ -112,7 +115,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Builder<K, V, I> {
         Builder::with(self.options)
     }
 
-    /// Makes an empty map. Fails if what the index needs from the start cannot be allocated.
+    /// Makes an empty map. Fails if the first nodes cannot be allocated.
     pub fn build(self) -> Result<Map<K, V, I>, AllocError> {
         Map::with_options(&self.options)
     }

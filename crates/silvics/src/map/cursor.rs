@@ -65,9 +65,10 @@ const SUMS: [usize; 4] = [11, 26, 51, 101];
 /// ```
 ///
 /// # The value of the entry
-/// [`Cursor::current`] looks the value up and clones it, except in two cases. Numbers, `bool` and
-/// `char` are copied together with the keys. So are all values after [`Cursor::values_ahead`]: call
-/// it if clones are cheap, as those of `Copy` types and of `Arc`s are.
+/// [`Cursor::current`] looks the value up and clones it, except in two cases. [Small
+/// values](crate::map::Value) are copied together with the keys. So are all values after
+/// [`Cursor::values_ahead`]: call it if clones are cheap, as those of `Copy` types and of `Arc`s
+/// are.
 ///
 /// # Guarantee under concurrent writes
 /// Moves in one direction have the guarantee of a scan ([`View::range`](super::View::range)). A
@@ -223,12 +224,14 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Cursor<K, V, I> {
         self.copies.count() > 0
     }
 
-    /// Moves to the first entry at or after `key`. Returns whether there is one.
+    /// Moves to the first entry at or after `key`. Returns whether there is one; if not, the cursor
+    /// is after the last entry.
     pub fn seek(&mut self, key: impl AsKey<K>) -> bool {
         key.with_form(|form| self.fill(&Place::Key(form), false))
     }
 
-    /// Moves to the last entry at or before `key`. Returns whether there is one.
+    /// Moves to the last entry at or before `key`. Returns whether there is one; if not, the cursor
+    /// is before the first entry.
     pub fn seek_for_prev(&mut self, key: impl AsKey<K>) -> bool {
         key.with_form(|form| self.fill(&Place::Key(form), true))
     }

@@ -195,7 +195,8 @@ pub type Entry<'g, K, V> = (<K as Key>::Ref<'g>, ValueRef<'g, V>);
 /// * Keys have any type with an order-preserving encoding ([`Key`]). A borrowed form is enough for
 ///   a lookup ([`AsKey`]).
 /// * Values have any type that threads can share. A value keeps its address until it is removed or
-///   replaced. Numbers, `bool` and `char` are stored in the index itself.
+///   replaced, unless it is one of the [small values](Value), which are stored in the index
+///   itself.
 /// * `I` is the index. The default depends on the form of the keys: [`DefaultIndex`].
 ///
 /// ```
@@ -220,8 +221,8 @@ pub type Entry<'g, K, V> = (<K as Key>::Ref<'g>, ValueRef<'g, V>);
 /// # When values are dropped
 /// A removed or replaced value is dropped after every pin that was taken before its removal is
 /// gone. Any later call of a method of the map, on any thread, may run destructors of such values,
-/// before or after its own work. [`Map::flush`] runs all of them if nothing is pinned, and so does
-/// dropping the map.
+/// before or after its own work. [`Map::flush`] runs those that no pin protects, except for the
+/// last few values that each other living thread has removed. Dropping the map runs all of them.
 ///
 /// Do not call any method of a map while you hold a lock that a value's destructor takes: the call
 /// may run that destructor, and deadlock. If a destructor panics, the panic hook reports it, and
@@ -270,7 +271,7 @@ impl<K: Key, V: Value> Map<K, V> {
     /// An empty map without a limit.
     ///
     /// # Panics
-    /// If what the index needs from the start cannot be allocated.
+    /// If the first nodes of the index cannot be allocated.
     pub fn new() -> Self {
         Self::default()
     }
@@ -283,8 +284,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Default for Map<K, V, I> {
 }
 
 impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
-    /// An empty map with these options. Fails if what the index needs from the start cannot be
-    /// allocated.
+    /// An empty map with these options. Fails if the first nodes of the index cannot be allocated.
     pub fn with_options(options: &Options) -> Result<Self, AllocError> {
         Self::around(options, I::with_options)
     }
@@ -306,7 +306,15 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
         &self.index
     }
 
-    /// Pins the map: the everyday way to call several methods.
+    /// Returns a [`View`]: the map with one pin for many calls. Scans (`iter`, `range`, `prefix`)
+    /// are methods of the view. While it lives, no removed entry of the domain can be freed.
+    ///
+    /// ```
+    /// let map: silvics::Map<u64, char> = (0..).zip('a'..='e').collect();
+    /// for (key, value) in map.pin().range(1..3) {
+    ///     println!("{key}: {}", *value);
+    /// }
+    /// ```
     #[inline]
     pub fn pin(&self) -> View<'_, K, V, I> {
         View::new(self, self.one_shot())

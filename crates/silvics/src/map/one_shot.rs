@@ -47,7 +47,7 @@ macro_rules! one_shot {
 ///
 /// If an allocation fails, a method unpins, returns free memory by [`Map::shrink`], and tries once
 /// more. A method that panics on allocation failure, or on a key longer than the index takes, has a
-/// `try_` variant.
+/// `try_` variant, except for `get_or_insert`.
 ///
 /// [`View`]: super::View
 impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {

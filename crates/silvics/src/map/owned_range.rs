@@ -12,7 +12,7 @@ mod private {
     pub trait Sealed {}
 }
 
-/// A way to hold a [`Map`]: `&Map`, `Arc<Map>`, and the same for a [`Set`]. The trait is sealed.
+/// A way to hold a [`Map`]: `&Map`, `Arc<Map>`, or `Arc` of a [`Set`]. The trait is sealed.
 pub trait HoldsMap<K: Key, V: Value, I: MapIndex<Key = K::Form>>: private::Sealed {
     #[doc(hidden)]
     fn held(&self) -> &Map<K, V, I>;

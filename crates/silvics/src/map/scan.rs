@@ -382,7 +382,7 @@ impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Map<K, V, I> {
     ) -> Option<(Q, ValueRef<'g, V>)> {
         let lend = |bound: Bound<FormRef<'_, K>>| {
             // SAFETY: the scan ends before the bounds do, and the keys that it returns are the
-            // index's own and not its bounds (clause 4 of `MapIndex`).
+            // index's own and not its bounds (clause 5 of `MapIndex`).
             bound.map(|form| unsafe { <K::Form as Form>::lengthen(form) })
         };
         let bounds = (lend(bounds.0), lend(bounds.1));

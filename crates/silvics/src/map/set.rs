@@ -121,7 +121,7 @@ impl<K: Key> Set<K> {
     /// An empty set without a limit.
     ///
     /// # Panics
-    /// If what the index needs from the start cannot be allocated.
+    /// If the first nodes cannot be allocated.
     pub fn new() -> Self {
         Self::default()
     }

@@ -38,8 +38,11 @@ use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{NonNull, drop_in_place, from_ref, with_exposed_provenance_mut};
 
-/// A type of values of a map: any type that threads can share. A value keeps its address in the
-/// map, unless it is a number.
+/// A type of values of a map: any type that threads can share.
+///
+/// *Small values* are `()`, `bool`, `char`, `f32`, `f64`, and integers of at most 8 bytes (but not
+/// `NonZero`). They are stored in the index itself, and copied when they are read. All other values
+/// keep their address in the map until they are removed or replaced.
 pub trait Value: Send + Sync + 'static {}
 impl<V: Send + Sync + 'static> Value for V {}
 
@@ -112,8 +115,8 @@ impl<'g, V: Value> ValueRef<'g, V> {
     }
 
     /// Returns a reference that does not borrow the `ValueRef`: it is valid as long as the pin that
-    /// protects the value. Returns `None` if the type is a number, `bool`, `char` or `()`: such a
-    /// value is not in the map's memory, but in the `ValueRef` itself.
+    /// protects the value. Returns `None` for [small values](Value): such a value is not in the
+    /// map's memory, but in the `ValueRef` itself.
     ///
     /// ```
     /// let map: silvics::Map<u32, String> = silvics::Map::new();

@@ -42,9 +42,12 @@ macro_rules! declare {
 macro_rules! point_verbs {
     ($face:ident, $R:ty) => {
         $crate::map::verbs::declare! { $face;
-            /// Returns the value of `key`. Takes no lock, and writes no memory that another thread
-            /// reads. Allocates only if the key has several parts and more than 128 bytes: then the
-            /// thread makes a buffer once and keeps it.
+            /// Returns the value of `key`, `None` if it is absent. With a pin and a default index,
+            /// the call takes no lock and writes no memory that another thread reads. Without a pin
+            /// it also pins, and may drop removed values.
+            ///
+            /// It allocates only if the key has several parts and more than 128 bytes: then the
+            /// thread keeps a buffer for such keys.
             #[inline]
             fn get(&self, key: impl AsKey<K>) -> Option<$R> = self do_get(&key), reads;
 
@@ -68,6 +71,18 @@ macro_rules! point_verbs {
 
             /// Put-if-absent: gives `key` the value `value` unless the key is present. Returns the
             /// new value, or the present one and `value` as an error.
+            ///
+            /// ```
+            /// use silvics::map::TryInsertError;
+            ///
+            /// let map: silvics::Map<u64, String> = silvics::Map::new();
+            /// map.insert(1, "one".into());
+            /// let Err(TryInsertError::Occupied { present, value }) = map.try_insert(1, "uno".into())
+            /// else {
+            ///     unreachable!("the key is present")
+            /// };
+            /// assert_eq!((present.as_str(), value.as_str()), ("one", "uno"));
+            /// ```
             #[inline]
             fn try_insert(
                 &self,
@@ -110,6 +125,14 @@ macro_rules! point_verbs {
             ///
             /// Values are compared by `==`. The step replaces the very value that was compared: if
             /// the key gets another value in between, the call compares again.
+            ///
+            /// ```
+            /// let map: silvics::Map<u64, u64> = [(1, 10)].into_iter().collect();
+            /// assert!(map.compare_exchange(1, Some(&10), Some(11)).is_ok()); // 10 to 11
+            /// assert!(map.compare_exchange(2, None, Some(20)).is_ok()); // inserts
+            /// assert!(map.compare_exchange(1, Some(&10), None).is_err()); // it is 11
+            /// assert!(map.compare_exchange(1, Some(&11), None).is_ok()); // removes
+            /// ```
             fn compare_exchange(
                 &self,
                 key: impl AsKey<K>,
@@ -123,6 +146,17 @@ macro_rules! point_verbs {
 
         /// Upsert: gives `key` the value `value`. Returns the value that the key had before, `None`
         /// if it was absent.
+        ///
+        /// # Panics
+        /// If an allocation fails, or if the key is longer than the [limit](crate::key#limits).
+        ///
+        /// ```
+        /// let map: silvics::Map<u64, u64> = silvics::Map::new();
+        /// assert!(map.insert(1, 10).is_none());
+        /// assert_eq!(map.insert(1, 11).as_deref(), Some(&10));
+        /// assert_eq!(map.get(1).as_deref(), Some(&11));
+        /// assert_eq!(map.remove(1).as_deref(), Some(&11));
+        /// ```
         #[inline]
         pub fn insert(&self, key: impl AsKey<K>, value: V) -> Option<$R> {
             self.try_upsert(key, value).or_panic()
@@ -139,6 +173,9 @@ macro_rules! point_verbs {
         }
 
         /// Returns the value of `key`, after inserting `value` if the key was absent.
+        ///
+        /// # Panics
+        /// If an allocation fails, or if the key is longer than the [limit](crate::key#limits).
         pub fn get_or_insert(&self, key: impl AsKey<K>, value: V) -> $R {
             self.get_or_insert_with(key, || value)
         }
@@ -147,6 +184,15 @@ macro_rules! point_verbs {
         ///
         /// `make` runs at most once, and only if a lookup found the key absent. If another thread
         /// inserts the key first, the result of `make` is dropped.
+        ///
+        /// # Panics
+        /// If an allocation fails, or if the key is longer than the [limit](crate::key#limits).
+        ///
+        /// ```
+        /// let map: silvics::Map<String, String> = silvics::Map::new();
+        /// assert_eq!(&*map.get_or_insert_with("one", || "eins".into()), "eins");
+        /// assert_eq!(&*map.get_or_insert_with("one", || unreachable!()), "eins");
+        /// ```
         pub fn get_or_insert_with(&self, key: impl AsKey<K>, make: impl FnOnce() -> V) -> $R {
             self.try_get_or_insert_with(key, make).or_panic()
         }
@@ -167,6 +213,9 @@ macro_rules! point_verbs {
         }
 
         /// Removes `key` and returns the value that it had, `None` if it was absent.
+        ///
+        /// # Panics
+        /// If an index other than the defaults allocates to remove, and the allocation fails.
         #[inline]
         pub fn remove(&self, key: impl AsKey<K>) -> Option<$R> {
             self.try_remove(key).or_panic()
@@ -178,6 +227,14 @@ macro_rules! point_verbs {
         ///
         /// `condition` runs once for each value found, and again if another thread replaces that
         /// value. A method of [`Map`](super::Map) itself runs it again if an allocation fails.
+        /// Panics like [`Self::remove`].
+        ///
+        /// ```
+        /// let map: silvics::Map<u64, u64> = [(1, 10)].into_iter().collect();
+        /// assert!(map.remove_if(1, |value| *value > 10).is_err_and(|present| *present == 10));
+        /// assert!(map.remove_if(1, |value| *value == 10).is_ok_and(|removed| removed.is_some()));
+        /// assert!(map.remove_if(1, |_| true).is_ok_and(|removed| removed.is_none()));
+        /// ```
         pub fn remove_if(
             &self,
             key: impl AsKey<K>,
@@ -191,6 +248,15 @@ macro_rules! point_verbs {
         ///
         /// `change` runs once for each value found, and again if another thread replaces that
         /// value. A method of [`Map`](super::Map) itself runs it again if an allocation fails.
+        ///
+        /// # Panics
+        /// If an allocation fails, or if the key is longer than the [limit](crate::key#limits).
+        ///
+        /// ```
+        /// let map: silvics::Map<u64, u64> = [(1, 10)].into_iter().collect();
+        /// assert_eq!(map.update(1, |value| value + 1).as_deref(), Some(&11));
+        /// assert!(map.update(2, |value| value + 1).is_none());
+        /// ```
         pub fn update(&self, key: impl AsKey<K>, change: impl FnMut(&V) -> V) -> Option<$R> {
             self.try_update(key, change).or_panic()
         }
@@ -203,6 +269,9 @@ macro_rules! point_verbs {
         /// so it runs exactly once if no other thread writes this key. A value that it returned is
         /// dropped if it runs again. A method of [`Map`](super::Map) itself runs it again if an
         /// allocation fails. If it panics, the map is unchanged.
+        ///
+        /// # Panics
+        /// If an allocation fails, or if the key is longer than the [limit](crate::key#limits).
         pub fn compute<T>(
             &self,
             key: impl AsKey<K>,
@@ -222,14 +291,28 @@ macro_rules! entry_verbs {
             fn get_key_value(&self, key: impl AsKey<K>) -> Option<($Key, $R)>
                 = self do_get_key_value(&key, $key_of), reads;
 
-            /// Returns the first entry at or after a bound.
+            /// Returns the first entry within a lower bound: at or after the key of `Included`,
+            /// after the key of `Excluded`, the first of all for `Unbounded`. Returns `None` if
+            /// there is none.
+            ///
+            /// ```
+            /// use std::ops::Bound::Excluded;
+            ///
+            /// let map: silvics::Map<String, u64> = silvics::Map::new();
+            /// map.extend([("a", 1), ("b", 2)]);
+            /// let view = map.pin();
+            /// let after = view.lower_bound(Excluded("a")).map(|(key, _)| key);
+            /// assert_eq!(after.as_deref(), Some("b"));
+            /// ```
             ///
             /// It is the first entry of a scan from there. If other threads write, there may be no
             /// moment at which it was the first entry beyond the bound.
             fn lower_bound<Q: AsKey<K>>(&self, bound: Bound<Q>) -> Option<($Key, $R)>
                 = self do_lower_bound(bound, $key_of), reads;
 
-            /// Returns the last entry at or before a bound.
+            /// Returns the last entry within an upper bound: at or before the key of `Included`,
+            /// before the key of `Excluded`, the last of all for `Unbounded`. Returns `None` if
+            /// there is none.
             ///
             /// It is the first entry of a descending scan from there. If other threads write, there
             /// may be no moment at which it was the last entry before the bound.
@@ -261,12 +344,16 @@ macro_rules! end_verbs {
                 = self do_pop_last($key_of), writes;
         }
 
-        /// Removes the entry with the smallest key and returns it.
+        /// Removes the entry with the smallest key and returns it, `None` if the map is empty.
+        /// Linearizable: at the moment of its removal it was the first entry of the whole map.
+        /// Panics like [`Self::remove`].
         pub fn pop_first(&self) -> Option<($Key, $R)> {
             self.try_pop_first().or_panic()
         }
 
-        /// Removes the entry with the largest key and returns it.
+        /// Removes the entry with the largest key and returns it, `None` if the map is empty.
+        /// Linearizable: at the moment of its removal it was the last entry of the whole map.
+        /// Panics like [`Self::remove`].
         pub fn pop_last(&self) -> Option<($Key, $R)> {
             self.try_pop_last().or_panic()
         }
@@ -282,7 +369,8 @@ macro_rules! rank_verbs {
             ///
             /// It is exact if no key is inserted or removed during the call. Otherwise it differs
             /// from the exact number at the beginning of the call by at most the number of
-            /// insertions and removals that overlap the call.
+            /// insertions and removals that overlap the call. The first call, and the first one
+            /// after many insertions and removals, counts all keys.
             fn rank(&self, key: impl AsKey<K>) -> usize = self do_rank(&key), reads;
 
             /// Returns the number of keys of `range`, with the guarantee of [`Self::rank`]. If the
@@ -314,19 +402,26 @@ macro_rules! sweep_verbs {
                 = self do_extend(entries.into_iter(), |_| ()), sweeps;
 
             /// Removes like [`Self::retain`] until an allocation fails: see [`Self::try_remove`].
+            /// The entries removed before that stay removed, and their number is not returned.
             fn try_retain(
                 &self,
                 keep: impl FnMut(&K::Ref<'_>, &V) -> bool,
             ) -> Result<usize, AllocError> = self do_retain(keep), sweeps;
 
             /// Removes like [`Self::remove_range`] until an allocation fails: see
-            /// [`Self::try_remove`].
+            /// [`Self::try_remove`]. The entries removed before that stay removed, and their number
+            /// is not returned.
             fn try_remove_range(&self, range: impl KeyRange<K>) -> Result<usize, AllocError>
                 = self do_remove_range(range), sweeps;
         }
 
         /// Inserts every entry like [`Self::insert`], in order: if a key occurs twice, the later
-        /// entry wins. Returns the number of entries.
+        /// entry wins. Returns the number of entries of the iterator, also if their keys were
+        /// present.
+        ///
+        /// The call takes up to 64 entries from the iterator before it inserts them, and is pinned
+        /// meanwhile. Do not pass an iterator that waits, such as that of a channel: while it
+        /// waits, no removed entry of the domain can be freed.
         ///
         /// The call is not atomic: each upsert takes effect at its own moment. If the iterator
         /// panics, the entries before that are inserted as far as memory allows.

@@ -39,9 +39,10 @@ macro_rules! view {
 /// # Failing allocations
 /// A method that writes panics if an allocation fails, as the collections of the standard library
 /// do, or if a key is longer than the index takes ([limits](crate::key#limits)). Each such method
-/// has a `try_` variant, which returns an error with the value that was to be inserted, and leaves
-/// the map unchanged. The `try_` variant of [`View::insert`] is [`View::try_upsert`], since
-/// [`View::try_insert`] is the literature's put-if-absent.
+/// but `insert_many` and `get_or_insert` has a `try_` variant, which returns an error with the
+/// value that was to be inserted, and leaves the map unchanged. The `try_` variant of
+/// [`View::insert`] is [`View::try_upsert`], since [`View::try_insert`] is the literature's
+/// put-if-absent.
 ///
 /// Memory removed under this pin cannot be reused while the pin is held. A method of the map itself
 /// pins for one call only: if an allocation fails, it unpins, shrinks the map and tries once more.
@@ -186,6 +187,9 @@ impl<'m, K: Key, V: Value, I: MapIndex<Key = K::Form>> View<'m, K, V, I> {
     /// every key that is present for the whole scan, and no key that is absent for the
     /// whole scan. A key that is inserted or removed during the scan may or may not be returned.
     /// Each returned value was the key's value at some moment during the scan.
+    ///
+    /// Values that are not [small](Value) are read up to 8 entries ahead. A write to one of these
+    /// entries, also by the thread that scans, may go unnoticed.
     pub fn range(&self, range: impl KeyRange<K>) -> Range<'_, K, V, I> {
         self.map.do_range(range, &self.guard)
     }

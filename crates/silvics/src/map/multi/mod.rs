@@ -212,7 +212,7 @@ impl<K: Key, V: Value, O> MultiMap<K, V, O> {
     /// An empty map without a limit.
     ///
     /// # Panics
-    /// If what the index needs from the start cannot be allocated.
+    /// If the first nodes cannot be allocated.
     pub fn new() -> Self {
         Self::default()
     }
@@ -225,8 +225,7 @@ impl<K: Key, V: Value, O, I: MapIndex<Key = K::Form>> Default for MultiMap<K, V,
 }
 
 impl<K: Key, V: Value, O, I: MapIndex<Key = K::Form>> MultiMap<K, V, O, I> {
-    /// An empty map with these options. Fails if what the index needs from the start cannot be
-    /// allocated.
+    /// An empty map with these options. Fails if the first nodes of the index cannot be allocated.
     pub fn with_options(options: &Options) -> Result<Self, AllocError> {
         let mut options = options.clone();
         let budget = options.shared_budget();

@@ -57,7 +57,7 @@ impl<K: Key> MultiSet<K> {
     /// An empty set without a limit.
     ///
     /// # Panics
-    /// If what the index needs from the start cannot be allocated.
+    /// If the first nodes cannot be allocated.
     pub fn new() -> Self {
         Self::default()
     }
@@ -277,8 +277,7 @@ macro_rules! under_a_view {
 }
 
 impl<K: Key, I: MapIndex<Key = K::Form>> MultiSet<K, I> {
-    /// An empty set with these options. Fails if what the index needs from the start cannot be
-    /// allocated.
+    /// An empty set with these options. Fails if the first nodes of the index cannot be allocated.
     pub fn with_options(options: &Options) -> Result<Self, AllocError> {
         let mut options = options.clone();
         let budget = options.shared_budget();

@@ -92,8 +92,7 @@ impl<K, V> End<K, V> {
 /// change of these entries, or between them, may go unnoticed, also one of the thread that has the
 /// range. If a clone panics, the range is as before. Clones of keys must have their order.
 ///
-/// If the order of the keys is not total, an end is over when a key does not come behind the one
-/// before it, where the range copies anew. If its answers are random, it may return keys again.
+/// If the order of the keys is not total, the range may end early or return keys again.
 pub struct CopiedRange<
     K: Value,
     V: Value,

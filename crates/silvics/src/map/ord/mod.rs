@@ -91,8 +91,8 @@ pub type Entry<'g, K, V> = (ValueRef<'g, K>, ValueRef<'g, V>);
 /// * `C` is the order: [`Natural`], that of the type's [`Ord`], or a [`Comparator`], such as a
 ///   function of two keys. Integers of at most 64 bits in their natural order lie in the nodes.
 /// * Keys and values have any type that threads can share. Each has one address for its life in the
-///   map (integers and the other [small values](crate::map) have none), and is dropped once: see
-///   [`Map`](crate::Map#when-values-are-dropped). A key is dropped like a value.
+///   map (integers and the other [small values](crate::map::Value) have none), and is dropped once:
+///   see [`Map`](crate::Map#when-values-are-dropped). A key is dropped like a value.
 /// * A lookup takes each form that the order can compare with a key ([`Compares`]): a `&str` for a
 ///   `String`.
 ///
@@ -165,7 +165,7 @@ impl<K: Value + Ord, V: Value> OrdMap<K, V> {
     /// An empty map in the natural order, without a limit.
     ///
     /// # Panics
-    /// If what the map needs from the start cannot be allocated.
+    /// If the first nodes cannot be allocated.
     pub fn new() -> Self {
         Self::ordered_by(Natural)
     }
@@ -183,13 +183,13 @@ impl<K: Value, V: Value, C: Comparator<K>, P: Placement, B: Build> OrdMap<K, V, 
     /// An empty map in this order, without a limit.
     ///
     /// # Panics
-    /// If what the map needs from the start cannot be allocated.
+    /// If the first nodes cannot be allocated.
     pub fn ordered_by(order: C) -> Self {
         Self::with_options(order, &Options::default()).or_panic()
     }
 
     /// An empty map in this order with these options: a memory limit, pages, a domain. Fails if
-    /// what the map needs from the start cannot be allocated.
+    /// the first nodes cannot be allocated.
     pub fn with_options(order: C, options: &Options) -> Result<Self, AllocError> {
         let mut options = options.clone();
         options.shared_budget();

@@ -32,7 +32,7 @@ impl<T: Value + Ord> OrdSet<T> {
     /// An empty set in the natural order, without a limit.
     ///
     /// # Panics
-    /// If what the set needs from the start cannot be allocated.
+    /// If the first nodes cannot be allocated.
     pub fn new() -> Self {
         Self::ordered_by(Natural)
     }
@@ -48,7 +48,7 @@ impl<T: Value, C: Comparator<T>, P: Placement, B: Build> OrdSet<T, C, P, B> {
     /// An empty set in this order, without a limit.
     ///
     /// # Panics
-    /// If what the set needs from the start cannot be allocated.
+    /// If the first nodes cannot be allocated.
     pub fn ordered_by(order: C) -> Self {
         Self { map: OrdMap::ordered_by(order) }
     }

@@ -4,8 +4,8 @@
 macro_rules! point_verbs {
     ($face:ident, $R:ty) => {
         $crate::map::verbs::declare! { $face;
-            /// Returns the value of `key`. Takes no lock, and writes no memory that another thread
-            /// reads.
+            /// Returns the value of `key`, `None` if it is absent. With a pin, the call takes no
+            /// lock and writes no memory that another thread reads.
             #[inline]
             fn get<Q: ?Sized>(&self, key: &Q) -> Option<$R>
             where

@@ -195,7 +195,7 @@ impl<K: Key, V: Value> VersionedMap<K, V> {
     /// An empty map that numbers its versions, without a limit.
     ///
     /// # Panics
-    /// If what the index needs from the start cannot be allocated.
+    /// If the first nodes cannot be allocated.
     pub fn new() -> Self {
         Self::default()
     }
@@ -208,8 +208,8 @@ impl<K: Key, V: Value, C: Clock, I: MapIndex<Key = K::Form>> Default for Version
 }
 
 impl<K: Key, V: Value, C: Clock, I: MapIndex<Key = K::Form>> VersionedMap<K, V, C, I> {
-    /// An empty map with these options: see [`Builder::build_versioned`]. Fails if what the index
-    /// needs from the start cannot be allocated.
+    /// An empty map with these options: see [`Builder::build_versioned`]. Fails if the first nodes
+    /// cannot be allocated.
     pub fn with_options(options: &Options, retain: Retain) -> Result<Self, AllocError> {
         let mut options = options.clone();
         let budget = options.shared_budget();
@@ -363,7 +363,7 @@ impl<K: Key, V: Value, C: Clock, I: MapIndex<Key = K::Form>> VersionedMap<K, V, 
 
 impl<K: Key, V: Value, I: MapIndex<Key = K::Form>> Builder<K, V, I> {
     /// Makes an empty [`VersionedMap`] whose versions the clock `C` numbers, and which keeps these
-    /// versions. Fails if what the index needs from the start cannot be allocated.
+    /// versions. Fails if the first nodes cannot be allocated.
     ///
     /// ```
     /// use silvics::versions::{Given, Retain};
