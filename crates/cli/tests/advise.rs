@@ -81,7 +81,11 @@ fn needs_leave_the_maps_that_meet_them() {
         is_whole(&advice);
         let index = advice["advice"]["index"].as_str().unwrap();
         match need {
-            "atomic-ranges" => assert!(index.starts_with("ca-tree") || index == "lfca-tree"),
+            "atomic-ranges" => {
+                assert!(index.starts_with("ca-tree") || index == "lfca-tree");
+                let rust = advice["advice"]["rust"].to_string();
+                assert!(rust.contains("collect_range") && !rust.contains("Map"), "{rust}");
+            }
             _ => assert_eq!(index, candidate),
         }
     }
@@ -89,6 +93,16 @@ fn needs_leave_the_maps_that_meet_them() {
     assert!(text.contains("the usual map with what is needed"), "{text}");
     assert!(!text.contains("Map::new()"), "{text}");
     refuses(&["--needs", "ranks,order"], &["no map has all of ranks, order"]);
+}
+
+/// The model has no scans, so it says nothing about a mix of them.
+#[test]
+fn scans_have_no_prediction() {
+    let advice = advise(&[&SMALL[..], &["--mix", "40/0/0/60"]].concat());
+    is_whole(&advice);
+    let forecast = &advice["forecast"];
+    assert!(forecast["leaders"].as_array().unwrap().is_empty(), "{forecast}");
+    assert!(forecast["missing"].as_str().unwrap().contains("scans"), "{forecast}");
 }
 
 #[test]

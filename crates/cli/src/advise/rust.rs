@@ -198,7 +198,8 @@ mod tests {
                         _ if need == "atomic-ranges" => "[&b\"a\"[..], b\"b\"]",
                         _ => "[vec![1_u8], vec![2]]",
                     };
-                    bodies.insert(body(&lines, keys, candidate.batch > 1));
+                    let is_atomic = need == "atomic-ranges";
+                    bodies.insert(body(&lines, keys, candidate.batch > 1, is_atomic));
                 }
             }
         }
@@ -214,7 +215,7 @@ mod tests {
         text
     }
 
-    fn body([used, map, call]: &[String; 3], keys: &str, batch: bool) -> String {
+    fn body([used, map, call]: &[String; 3], keys: &str, batch: bool, is_atomic: bool) -> String {
         let mut body = format!("    {used}\n    {map}\n");
         if batch {
             _ = writeln!(body, "    let keys = {keys};\n    let mut found = [None, None];");
@@ -225,6 +226,9 @@ mod tests {
             );
         } else {
             _ = writeln!(body, "    {call}\n    let _ = &view;");
+        }
+        if is_atomic {
+            body.push_str("    assert!(view.collect_range(..)?.is_empty());\n");
         }
         body
     }
