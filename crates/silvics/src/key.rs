@@ -42,7 +42,8 @@
 //! | index | longest form |
 //! |---|---|
 //! | [`BlockTree`](crate::BlockTree), the default for byte strings | 512 KiB |
-//! | [`ArtTree`](crate::ArtTree), [`CaTree`](crate::CaTree), [`LfcaTree`](crate::LfcaTree), [`PatriciaTree`](crate::PatriciaTree) | 512 KiB |
+//! | [`ArtTree`](crate::ArtTree), [`PatriciaTree`](crate::PatriciaTree) | 512 KiB |
+//! | [`CaTree`](crate::CaTree), [`LfcaTree`](crate::LfcaTree) | 512 KiB |
 //! | [`SkipList`](crate::SkipList) | none |
 //!
 //! So a key of several parts whose strings have 65 535 bytes in total, of any content, always fits.

@@ -136,7 +136,7 @@
 //! | ranks, counts of ranges | [`map::Builder::counted`] | counts of neighbouring keys beside the index |
 //! | several values for a key | [`MultiMap`], [`MultiSet`] | a list of values behind the key, read atomically |
 //! | an ordered set | [`Set`] | a map without values |
-//! | keys without an encoding, an order chosen at run time | [`OrdMap`] | compares keys by their `Ord` or by a function |
+//! | keys without an encoding, an order chosen at run time | [`OrdMap`] | compares by `Ord` or a function |
 //! | IP prefixes, longest-prefix match | `Lpm`, with the feature `lpm` | nodes that split 8 bits and never change |
 //! | 8-byte words under keys, with explicit guards | an [`OrderedIndex`] | no memory for values |
 //!

@@ -74,7 +74,8 @@ macro_rules! one_shot {
 /// more, and pins once for many calls.
 ///
 /// If an allocation fails, a method unpins, returns free memory by [`OrdMap::shrink`], and tries
-/// once more. A method that panics on allocation failure has a `try_` variant.
+/// once more. A method that panics on allocation failure has a `try_` variant, except for
+/// `get_or_insert` and `get_or_insert_with`.
 impl<K: Value, V: Value, C: Compares<K, K>, P: Placement, B: Build> OrdMap<K, V, C, P, B> {
     point_verbs!(one_shot, ValueGuard<'_, V>);
     entry_verbs!(one_shot, EntryGuard<'_, K, V>);
