@@ -91,8 +91,8 @@ fuzz seconds="60":
 verify seconds="60":
     cargo run --release -- verify --seconds {{seconds}}
 
-# Hold `silvics advise` against every candidate on fourteen workloads: more than an hour on two
-# cores. A run that was interrupted goes on.
+# Hold `silvics advise` against every candidate on fourteen workloads: half an hour on two
+# cores, and the builds. A run that was interrupted goes on.
 advised:
     cargo build --release
     cargo run --release --quiet --locked -p silvics-results -- \
@@ -127,10 +127,10 @@ bench-clients *flags:
 bench-scans *flags:
     cargo bench -p silvics --bench scans -- {{flags}}
 
-# Measure every table of README and docs at this commit, and write them: about four hours and the
-# builds, on a machine that does nothing else. A run that was interrupted goes on. `just results
-# --list` shows the runs, `--only ID,ID` makes some, and `--check` compares the pages with the kept
-# output.
+# Measure every table of README and docs at this commit, and write them: about three hours and a
+# half and the builds, on a machine that does nothing else. A run that was interrupted goes on.
+# `just results --list` shows the runs, `--only ID,ID` makes some, and `--check` compares the pages
+# with the kept output.
 results *flags:
     cargo run --quiet --locked -p silvics-results -- {{flags}}
 

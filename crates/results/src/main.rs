@@ -9,7 +9,7 @@
 //! just results --write         writes the pages from the kept output, without measuring
 //! just results --shard 2/4     the second of four parts, into a folder of its own
 //! just results collect DIR…    puts the parts together, and says what is missing
-//! just advised                 holds the advice of the command against every cell
+//! just advised                 holds the advice of the command against every candidate
 //! ```
 //!
 //! * `manifest`: the runs and tables, from docs/results/*.toml.
@@ -85,7 +85,7 @@ enum Verb {
         #[arg(required = true, value_name = "DIR")]
         folders: Vec<PathBuf>,
     },
-    /// Hold the advice of `silvics advise` against every cell
+    /// Hold the advice of `silvics advise` against every candidate
     Advised(advised::Args),
 }
 
