@@ -3,8 +3,9 @@
 
 use silvics::art::hot::{Policy, Sampled, Sampling};
 use silvics::dynamic::AnyIndex;
+use silvics::index::Cursor;
 use silvics::{
-    ArtTree, BronsonTree, Check, CitrusTree, Cursor, Domain, Lookup, Map, NatarajanTree, Options,
+    ArtTree, BronsonTree, Check, CitrusTree, Domain, Lookup, Map, NatarajanTree, Options,
     OrderedIndex, OrderedScan, Pooled,
 };
 use silvics_pool::Region;

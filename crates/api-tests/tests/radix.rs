@@ -2,10 +2,11 @@
 //! long paths, and the value that stands for none.
 
 use silvics::art::ArtKey;
+use silvics::error::{CompareExchangeError, TryInsertError};
+use silvics::index::Cursor;
 use silvics::{
-    AllocError, ArtTree, Batches, BulkLoadError, Check, CompareExchangeError, Create, Cursor,
-    IndexKey, Lookup, OrderedIndex, OrderedScan, PinIndex, Placement, Pooled, SkipList,
-    TryInsertError,
+    AllocError, ArtTree, Batches, BulkLoadError, Check, Create, IndexKey, Lookup, OrderedIndex,
+    OrderedScan, PinIndex, Placement, Pooled, SkipList,
 };
 use silvics_api_tests::{mixed, threads};
 use silvics_sync::atomic::{AtomicU64, Ordering};

@@ -1,9 +1,10 @@
 //! Blocks of words: values that are marks, keys that make leaves change their form, and keys that
 //! are far apart.
 
+use silvics::error::CompareExchangeError;
 use silvics::{
-    BulkLoadError, Check, CompareExchangeError, Domain, Lookup, Objects, Options, OrderedEnds,
-    OrderedScan, WordKey, WordTree,
+    BulkLoadError, Check, Domain, Lookup, Objects, Options, OrderedEnds, OrderedScan, WordKey,
+    WordTree,
 };
 use silvics_api_tests::{mixed, threads};
 use silvics_testkit::faulty::{Faulty, Plan, under};

@@ -65,7 +65,7 @@ impl<I: OrderedScan> Cursor for KeyCursor<I> {
         self.stand(found, Position::AfterLast)
     }
 
-    fn seek_rev(&mut self, key: KeyRef<'_, I>) -> bool {
+    fn seek_for_prev(&mut self, key: KeyRef<'_, I>) -> bool {
         let found = last(&*self.index, Bound::Included(key));
         self.stand(found, Position::BeforeFirst)
     }

@@ -411,7 +411,7 @@ pub trait Cursor: Send {
     fn seek(&mut self, key: <Self::Key as IndexKey>::Ref<'_>) -> bool;
     /// Moves to the last entry at or before `key`, and returns whether there is one. If not, the
     /// cursor is before the first entry.
-    fn seek_rev(&mut self, key: <Self::Key as IndexKey>::Ref<'_>) -> bool;
+    fn seek_for_prev(&mut self, key: <Self::Key as IndexKey>::Ref<'_>) -> bool;
     /// Moves to the next entry (from before the first, to the first); whether there is one.
     fn next(&mut self) -> bool;
     /// Moves to the previous entry (from after the last, to the last); whether there is one.

@@ -217,13 +217,11 @@ pub use ca::{CaKey, CaTree};
 pub use compression::Compression;
 pub use cursor::KeyCursor;
 pub use domain::{Domain, Guard};
-pub use error::{
-    AllocError, BulkLoadError, CompareExchangeError, InsertManyError, TryInsertError, Violation,
-};
+pub use error::{AllocError, BulkLoadError, InsertManyError, Violation};
 pub use frame::Index;
 pub use index::{
-    AtomicRanges, Batches, Check, Create, Cursor, KeyRef, Lookup, Objects, Options,
-    OrderStatistics, OrderedEnds, OrderedIndex, OrderedScan, OwnedKey, RangeUpdates,
+    AtomicRanges, Batches, Check, Create, KeyRef, Lookup, Objects, Options, OrderStatistics,
+    OrderedEnds, OrderedIndex, OrderedScan, OwnedKey, RangeUpdates,
 };
 pub use key::{AsKey, AsPrefix, IndexKey, Key};
 pub use lfca::LfcaTree;

@@ -5,7 +5,8 @@ use crate::clock::Clock;
 use crate::keys::{TestKey, lend};
 use crate::linearizable::ordered::{EndVerb, OrderedEvent, OrderedOp};
 use crate::{Failure, Outcome, Subject};
-use silvics::{AllocError, CompareExchangeError, Guard, KeyRef, OwnedKey, TryInsertError};
+use silvics::error::{CompareExchangeError, TryInsertError};
+use silvics::{AllocError, Guard, KeyRef, OwnedKey};
 use smallvec::SmallVec;
 use std::fmt;
 

@@ -381,7 +381,7 @@ fn sets_agree() {
                 let more = rng.below(5);
                 let count = model.entry(key.clone()).or_default();
                 *count += more;
-                assert_eq!(set.pin().insert_many(&key, more), *count);
+                assert_eq!(set.pin().insert_copies(&key, more), *count);
             }
             6..10 => {
                 let left = model.get_mut(&key).map(|count| {

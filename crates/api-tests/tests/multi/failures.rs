@@ -316,19 +316,19 @@ fn destructors_may_call_the_map() {
 #[test]
 fn counts_do_not_overflow() {
     let mut set: MultiSet<u64> = MultiSet::with_options(&options()).unwrap();
-    assert_eq!(set.try_insert_many(1, u64::MAX - 1), Ok(u64::MAX - 1));
+    assert_eq!(set.try_insert_copies(1, u64::MAX - 1), Ok(u64::MAX - 1));
     assert_eq!(set.insert(1), u64::MAX);
     let error = CountError::Overflow { count: u64::MAX, more: 1 };
     assert_eq!(set.try_insert(1), Err(error));
     assert_eq!(set.len(), u64::MAX);
-    assert_eq!(set.insert_many(2, 0), 0);
+    assert_eq!(set.insert_copies(2, 0), 0);
     assert!(!set.contains(2));
     assert_eq!(set.remove(1), Some(u64::MAX - 1));
     assert_eq!((set.check(), set.len()), (Ok(1), u64::MAX - 1));
     assert_eq!(set.pin().pop_last(), Some((1, u64::MAX - 1)));
     assert_eq!((set.len(), set.distinct()), (0, 0));
     // A sum that does not fit is `u64::MAX`, and is exact again when it fits.
-    (0..4).for_each(|key| assert_eq!(set.insert_many(key, u64::MAX - key), u64::MAX - key));
+    (0..4).for_each(|key| assert_eq!(set.insert_copies(key, u64::MAX - key), u64::MAX - key));
     assert_eq!((set.check(), set.len()), (Ok(4), u64::MAX));
     (0..3).for_each(|key| assert_eq!(set.remove_all(key), u64::MAX - key));
     assert_eq!((set.check(), set.len()), (Ok(1), u64::MAX - 3));

@@ -150,7 +150,7 @@ fn lengths_beside_writers_do_not_wrap_around() {
                 s.spawn(move || {
                     for n in 0..work(50_000) {
                         let key = n % 2;
-                        set.insert_many(key, 5);
+                        set.insert_copies(key, 5);
                         set.remove(key);
                         set.remove_all(key);
                         (0..3).for_each(|n| _ = map.insert(key, 3 * n + seed));

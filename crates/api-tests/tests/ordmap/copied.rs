@@ -1,7 +1,7 @@
 //! Ranges and cursors that copy entries do as a `BTreeMap` does, while the map changes.
 
 use super::*;
-use silvics::ord::{CopiedRange, Natural, OrdCursor};
+use silvics::ord::{Natural, OrdCursor, OwnedRange};
 use std::cmp::Ordering::{Greater, Less};
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -41,7 +41,7 @@ fn is_empty((low, high): &Bounds) -> bool {
 
 /// A range that is taken from both ends has the entries of the range, each once.
 fn takes_all<M>(
-    range: CopiedRange<String, u64, Natural, M, Pooled, Restless, String, Bounds>,
+    range: OwnedRange<String, u64, Natural, M, Pooled, Restless, String, Bounds>,
     expected: &[(String, u64)],
     rng: &Rng,
 ) where

@@ -4,10 +4,11 @@ use crate::contender::forms::Form;
 use crate::contender::{Contender, Session};
 use crate::interrupt;
 use silvics::bst::bronson::build::Restarting2;
+use silvics::error::TryInsertError;
 use silvics::{
     Adaptation, Adapts, AllocError, AtomicRanges, Batches, BronsonTree, Check, Create, FrozenTree,
     Guard, IndexKey, KeyRef, Lookup, Options, OrderedEnds, OrderedScan, PinIndex, Pinned,
-    Placement, PoolStats, Pooled, RangeUpdates, TryInsertError,
+    Placement, PoolStats, Pooled, RangeUpdates,
 };
 use silvics_testkit::TestKey;
 use silvics_testkit::clock::Clock;

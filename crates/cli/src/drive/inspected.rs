@@ -2,9 +2,10 @@
 
 use crate::contender::forms::Form;
 use crate::drive::keys::BenchKey;
+use silvics::error::TryInsertError;
 use silvics::{
     AllocError, Check, Compression, Guard, IndexKey, Lookup, Objects, OrderedIndex, PinIndex,
-    PoolStats, TryInsertError, Violation,
+    PoolStats, Violation,
 };
 use silvics_layout::Census;
 use silvics_layout::record::{self, Read};

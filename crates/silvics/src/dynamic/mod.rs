@@ -260,8 +260,8 @@ impl<K: IndexKey + ?Sized> Cursor for AnyCursor<K> {
     fn seek(&mut self, key: K::Ref<'_>) -> bool {
         self.0.seek(key)
     }
-    fn seek_rev(&mut self, key: K::Ref<'_>) -> bool {
-        self.0.seek_rev(key)
+    fn seek_for_prev(&mut self, key: K::Ref<'_>) -> bool {
+        self.0.seek_for_prev(key)
     }
     fn next(&mut self) -> bool {
         self.0.next()

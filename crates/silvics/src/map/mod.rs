@@ -1,5 +1,18 @@
 //! A concurrent ordered map from any key to any value, over one of the indexes.
 //!
+//! | type | for |
+//! |---|---|
+//! | [`Map`], [`Set`] | most uses; [`Builder`] chooses the index, its memory and a limit |
+//! | [`View`], [`OwnedView`] | many calls under one pin, on one thread or on several |
+//! | [`OwnedRange`], [`PinnedRange`], [`Cursor`] | scans that live longer than a view |
+//! | [`KeyedSet`] | values that contain their keys |
+//! | [`CountedMap`] | ranks, and the entry at a rank |
+//! | [`OrdMap`](ord::OrdMap) | keys without an encoding, and orders chosen at run time |
+//! | [`VersionedMap`](versions::VersionedMap) | snapshots of all keys at one moment |
+//! | [`MultiMap`](multi::MultiMap), [`MultiSet`](multi::MultiSet) | several values for a key; counts |
+//!
+//! The rest of this page is about the implementation.
+//!
 //! # Files
 //! * `mod.rs`: the type [`Map`], and the contract of the indexes below it ([`MapIndex`]).
 //! * `verbs.rs`: the verbs, each declared once for the three faces of a map: the methods of [`Map`]

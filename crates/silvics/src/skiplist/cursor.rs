@@ -143,7 +143,7 @@ impl<K: SkipKey + ?Sized, P: Placement> Cursor for SkipCursor<K, P> {
         self.stand_at_first(&list.0, Bound::Included(key), &guard)
     }
 
-    fn seek_rev(&mut self, key: K::Ref<'_>) -> bool {
+    fn seek_for_prev(&mut self, key: K::Ref<'_>) -> bool {
         let list = Arc::clone(&self.list);
         let guard = list.domain().pin();
         self.stand_at_last(&list.0, Bound::Included(key), &guard)

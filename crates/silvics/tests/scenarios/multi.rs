@@ -143,7 +143,7 @@ fn counts() {
     let task = |removes: bool| -> Task<Counts> {
         Box::new(move |set| {
             set.insert(0);
-            set.insert_many(0, 2);
+            set.insert_copies(0, 2);
             let left = set.remove(0);
             assert!(left.is_some_and(|left| left >= 2), "a list has lost a value: {left:?}");
             if removes {

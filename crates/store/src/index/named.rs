@@ -4,10 +4,8 @@ use super::{FormOf, Scannable, Search};
 use crate::error::SchemaError;
 use crate::key::{FormKind, KeyForm};
 use silvics::dynamic::{self, AnyIndex, Structure, StructureError};
-use silvics::{
-    AllocError, Batches, Guard, Lookup, Options, OrderedIndex, OrderedScan, PoolStats,
-    TryInsertError,
-};
+use silvics::error::TryInsertError;
+use silvics::{AllocError, Batches, Guard, Lookup, Options, OrderedIndex, OrderedScan, PoolStats};
 use std::ops::Bound;
 
 /// A structure whose type is chosen at run time.

@@ -2,10 +2,11 @@
 
 use super::{FormOf, Scannable, Search};
 use crate::key::KeyForm;
+use silvics::error::TryInsertError;
 use silvics::frame::{Algorithm, Ordered};
 use silvics::{
     AllocError, Batches, Create, Guard, IndexKey, Lookup, Options, OrderedIndex, OrderedScan,
-    PoolStats, TryInsertError,
+    PoolStats,
 };
 use std::ops::Bound;
 

@@ -5,10 +5,9 @@ use crate::keys::{lend, nth, own};
 use crate::linearizable::ordered::{self, EndVerb, OrderedEvent, OrderedOp};
 use crate::linearizable::{self, Verdict};
 use crate::{Failure, Outcome, ScanSubject, Subject};
-use silvics::{
-    AtomicRanges, CompareExchangeError, Cursor, Guard, OrderedEnds, OwnedKey, RangeUpdates,
-    TryInsertError,
-};
+use silvics::error::{CompareExchangeError, TryInsertError};
+use silvics::index::Cursor;
+use silvics::{AtomicRanges, Guard, OrderedEnds, OwnedKey, RangeUpdates};
 use silvics_sync::model;
 use std::cell::Cell;
 use std::sync::Arc;
@@ -333,7 +332,7 @@ pub fn scans<I: ScanSubject>(index: &Arc<I>, log: &mut Log, step: Step, guard: &
             for at in 0..=moves {
                 let start = stamp();
                 let found = if at == 0 {
-                    cursor.seek_rev(lend::<I>(&nth::<I>(from)))
+                    cursor.seek_for_prev(lend::<I>(&nth::<I>(from)))
                 } else {
                     cursor.prev()
                 };

@@ -44,10 +44,12 @@ pub mod mistakes;
 pub mod slips;
 
 use crate::reference::{LockedCursor, LockedMap};
+use silvics::error::{CompareExchangeError, TryInsertError};
+use silvics::index::Cursor;
 use silvics::{
-    AllocError, AtomicRanges, Batches, Check, CompareExchangeError, Create, Cursor, Domain, Guard,
-    InsertManyError, KeyRef, Lookup, Options, OrderedEnds, OrderedIndex, OrderedScan, PoolStats,
-    RangeUpdates, TryInsertError, Update, Violation,
+    AllocError, AtomicRanges, Batches, Check, Create, Domain, Guard, InsertManyError, KeyRef,
+    Lookup, Options, OrderedEnds, OrderedIndex, OrderedScan, PoolStats, RangeUpdates, Update,
+    Violation,
 };
 use silvics_pool::{Config, Pool};
 use silvics_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -134,9 +136,9 @@ pub trait Mistake: Send + Sync + 'static {
     fn next(cursor: &mut LockedCursor<u64>) -> bool {
         cursor.next()
     }
-    /// See [`Cursor::seek_rev`].
-    fn seek_rev(cursor: &mut LockedCursor<u64>, key: u64) -> bool {
-        cursor.seek_rev(key)
+    /// See [`Cursor::seek_for_prev`].
+    fn seek_for_prev(cursor: &mut LockedCursor<u64>, key: u64) -> bool {
+        cursor.seek_for_prev(key)
     }
     /// Called when the index is dropped.
     fn dropped(map: &Arc<Map>) {
@@ -323,8 +325,8 @@ impl<M: Mistake> Cursor for BrokenCursor<M> {
     fn seek(&mut self, key: u64) -> bool {
         self.inner.seek(key)
     }
-    fn seek_rev(&mut self, key: u64) -> bool {
-        M::seek_rev(&mut self.inner, key)
+    fn seek_for_prev(&mut self, key: u64) -> bool {
+        M::seek_for_prev(&mut self.inner, key)
     }
     fn next(&mut self) -> bool {
         M::next(&mut self.inner)

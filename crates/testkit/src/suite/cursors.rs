@@ -13,7 +13,8 @@ use crate::sequential::{config, reject};
 use crate::{Failure, Outcome, ScanSubject, size};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
-use silvics::{Cursor, Options, OwnedKey, PinIndex};
+use silvics::index::Cursor;
+use silvics::{Options, OwnedKey, PinIndex};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -31,7 +32,7 @@ fn steps<K: TestKey + ?Sized>() -> impl Strategy<Value = Step<Shown<K>>> {
     let key = || K::strategy().prop_map(Shown::<K>);
     prop_oneof![
         3 => key().prop_map(|k| Step::Move(Move::Seek(k))),
-        3 => key().prop_map(|k| Step::Move(Move::SeekRev(k))),
+        3 => key().prop_map(|k| Step::Move(Move::SeekForPrev(k))),
         6 => Just(()).prop_map(|()| Step::Move(Move::Next)),
         6 => Just(()).prop_map(|()| Step::Move(Move::Prev)),
         6 => (key(), any::<u64>()).prop_map(|(k, v)| Step::Insert(k, v)),
@@ -97,8 +98,8 @@ impl<I: ScanSubject + ?Sized> Walk<I> {
     fn go(&mut self, to: &Move<Shown<I::Key>>) -> Outcome {
         let (found, to) = match to {
             Move::Seek(key) => (self.cursor.seek(lend::<I>(&key.0)), Move::Seek(key.0.clone())),
-            Move::SeekRev(key) => {
-                (self.cursor.seek_rev(lend::<I>(&key.0)), Move::SeekRev(key.0.clone()))
+            Move::SeekForPrev(key) => {
+                (self.cursor.seek_for_prev(lend::<I>(&key.0)), Move::SeekForPrev(key.0.clone()))
             }
             Move::Next => (self.cursor.next(), Move::Next),
             Move::Prev => (self.cursor.prev(), Move::Prev),
@@ -200,11 +201,14 @@ fn seek<I: ScanSubject + ?Sized>(
     forth: bool,
 ) -> Result<At, Failure> {
     let owned = nth::<I>(to);
-    let moved =
-        if forth { cursor.seek(lend::<I>(&owned)) } else { cursor.seek_rev(lend::<I>(&owned)) };
+    let moved = if forth {
+        cursor.seek(lend::<I>(&owned))
+    } else {
+        cursor.seek_for_prev(lend::<I>(&owned))
+    };
     let now = position(grid, cursor, moved, forth)?;
     let (name, low, high) =
-        if forth { ("seek", to.checked_sub(1), now) } else { ("seek_rev", Some(to + 1), now) };
+        if forth { ("seek", to.checked_sub(1), now) } else { ("seek_for_prev", Some(to + 1), now) };
     beyond::<I>(low, high, forth, grid.len).map_err(|f| f.at(format_args!("{name} to {to}")))?;
     Ok(now)
 }

@@ -14,7 +14,8 @@ use crate::make::Make;
 use crate::memory::kept_while_removed;
 use crate::rng::Rng;
 use crate::{Failure, Outcome, Subject, size};
-use silvics::{Guard, Options, OrderedEnds, OwnedKey, TryInsertError};
+use silvics::error::TryInsertError;
+use silvics::{Guard, Options, OrderedEnds, OwnedKey};
 use std::fmt;
 
 /// The number of keys in a history.

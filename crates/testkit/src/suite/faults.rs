@@ -18,7 +18,8 @@ use crate::memory::follows;
 use crate::rest::counts;
 use crate::rng::Rng;
 use crate::{Failure, Outcome, ScanSubject, Subject, size};
-use silvics::{AllocError, Cursor, Domain, NatarajanTree, Options, PinIndex, Shared};
+use silvics::index::Cursor;
+use silvics::{AllocError, Domain, NatarajanTree, Options, PinIndex, Shared};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 

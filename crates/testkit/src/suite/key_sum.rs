@@ -9,7 +9,8 @@ use crate::memory;
 use crate::rest::counts;
 use crate::rng::Rng;
 use crate::{Failure, Outcome, Subject, size};
-use silvics::{CompareExchangeError, Guard, Options, TryInsertError};
+use silvics::error::{CompareExchangeError, TryInsertError};
+use silvics::{Guard, Options};
 use std::collections::HashMap;
 
 /// For each key, how often a thread saw it inserted minus how often it saw it removed.

@@ -11,9 +11,8 @@ use crate::memory::settle;
 use crate::reference::same_content;
 use crate::rng::Rng;
 use crate::{Failure, Outcome, Subject, size};
-use silvics::{
-    AllocError, CompareExchangeError, Options, OwnedKey, Pages, PinIndex, TryInsertError,
-};
+use silvics::error::{CompareExchangeError, TryInsertError};
+use silvics::{AllocError, Options, OwnedKey, Pages, PinIndex};
 use std::collections::BTreeMap;
 
 /// Runs all verbs under limits from a few bytes above an empty index to some MiB, so that memory

@@ -12,7 +12,8 @@ use crate::rest::counts;
 use crate::rng::Rng;
 use crate::sequential::{random_step, step};
 use crate::{Failure, Outcome, ScanSubject, Subject, size};
-use silvics::{Cursor, Domain, Guard, Options, OrderedIndex, OwnedKey, Pages, PinIndex};
+use silvics::index::Cursor;
+use silvics::{Domain, Guard, Options, OrderedIndex, OwnedKey, Pages, PinIndex};
 use silvics_sync::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -326,7 +327,7 @@ fn leave_a_scan<I: ScanSubject + ?Sized>(
                     cursor.next();
                 }
             } else {
-                cursor.seek_rev(lend::<I>(&start));
+                cursor.seek_for_prev(lend::<I>(&start));
                 for _ in 0..steps {
                     cursor.prev();
                 }

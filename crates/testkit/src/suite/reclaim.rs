@@ -15,7 +15,8 @@ use crate::keys::{lend, nth, own};
 use crate::make::Make;
 use crate::memory::{UNSEALED, extra_slots, live_slots, settle};
 use crate::{Failure, Outcome, ScanSubject, Subject, size};
-use silvics::{Cursor, KeyRef, Options, OwnedKey, PinIndex};
+use silvics::index::Cursor;
+use silvics::{KeyRef, Options, OwnedKey, PinIndex};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -219,7 +220,7 @@ pub fn parked_cursors<I: ScanSubject + ?Sized>(make: Make<I>) -> Outcome {
         let mut arrivals = [index.cursor(), index.cursor(), index.cursor()];
         arrivals[0].seek(lend::<I>(&here));
         while arrivals[1].key().map(own::<I>).as_ref() != Some(&here) && arrivals[1].next() {}
-        arrivals[2].seek_rev(lend::<I>(&nth::<I>(keys)));
+        arrivals[2].seek_for_prev(lend::<I>(&nth::<I>(keys)));
         while arrivals[2].key().map(own::<I>).as_ref() != Some(&here) && arrivals[2].prev() {}
         parked.extend(arrivals.map(|cursor| (cursor, here.clone(), round << 32 | at)));
         for n in 0..keys {

@@ -4,11 +4,11 @@
 use crate::Outcome;
 use crate::failure::ensure;
 use crate::rest::counts;
+use silvics::index::Cursor;
 use silvics::update::Step;
 use silvics::{
-    AllocError, AtomicRanges, Batches, Check, Create, Cursor, Domain, Guard, IndexKey, Lookup,
-    Options, OrderedEnds, OrderedIndex, OrderedScan, Pages, PoolStats, RangeUpdates, Update,
-    Violation,
+    AllocError, AtomicRanges, Batches, Check, Create, Domain, Guard, IndexKey, Lookup, Options,
+    OrderedEnds, OrderedIndex, OrderedScan, Pages, PoolStats, RangeUpdates, Update, Violation,
 };
 use silvics_pool::Budget;
 use silvics_sync::{Mutex, MutexGuard};
@@ -283,7 +283,7 @@ pub enum Move<O> {
     /// To the first entry at or after the key.
     Seek(O),
     /// To the last entry at or before the key.
-    SeekRev(O),
+    SeekForPrev(O),
     /// To the next entry.
     Next,
     /// To the previous entry.
@@ -301,7 +301,7 @@ pub fn step<O: Ord + Clone>(
     let back = |to: Bound<&O>| entries.range::<O, _>((Unbounded, to)).next_back();
     let (found, missed) = match (step, at) {
         (Move::Seek(key), _) => (ahead(Included(key)), Position::AfterLast),
-        (Move::SeekRev(key), _) => (back(Included(key)), Position::BeforeFirst),
+        (Move::SeekForPrev(key), _) => (back(Included(key)), Position::BeforeFirst),
         (Move::Next, Position::BeforeFirst) => (ahead(Unbounded), Position::AfterLast),
         (Move::Next, Position::At(key, _)) => (ahead(Excluded(key)), Position::AfterLast),
         (Move::Next, Position::AfterLast) => (None, Position::AfterLast),
@@ -332,8 +332,8 @@ impl<K: IndexKey + ?Sized> Cursor for LockedCursor<K> {
     fn seek(&mut self, key: K::Ref<'_>) -> bool {
         self.go(&Move::Seek(K::to_owned(key)))
     }
-    fn seek_rev(&mut self, key: K::Ref<'_>) -> bool {
-        self.go(&Move::SeekRev(K::to_owned(key)))
+    fn seek_for_prev(&mut self, key: K::Ref<'_>) -> bool {
+        self.go(&Move::SeekForPrev(K::to_owned(key)))
     }
     fn next(&mut self) -> bool {
         self.go(&Move::Next)

@@ -10,7 +10,8 @@ use crate::rng::Rng;
 use crate::{Failure, Outcome, Subject, size};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
-use silvics::{CompareExchangeError, Guard, Options, OwnedKey, PinIndex, TryInsertError};
+use silvics::error::{CompareExchangeError, TryInsertError};
+use silvics::{Guard, Options, OwnedKey, PinIndex};
 use std::collections::BTreeMap;
 
 /// The state that a compare-exchange expects.

@@ -6,7 +6,8 @@ use crate::keys::{lend, own};
 use crate::linearizable::ordered::EndVerb;
 use crate::mapped::AnyMapped;
 use crate::{Outcome, ScanSubject, Subject, TestKey};
-use silvics::{AtomicRanges, Cursor, Guard, OrderedEnds, OwnedKey, RangeUpdates};
+use silvics::index::Cursor;
+use silvics::{AtomicRanges, Guard, OrderedEnds, OwnedKey, RangeUpdates};
 use std::sync::Arc;
 
 /// The calls of a history that need the order of keys.

@@ -1,5 +1,7 @@
 //! Maps whose keys have several values, and sets that count their keys.
 //!
+//! Begin with [`MultiMap`] and [`MultiSet`]. The rest of this page is about the implementation.
+//!
 //! # Source
 //! Driscoll, Sarnak, Sleator and Tarjan, "Making data structures persistent", JCSS 1989 (path
 //! copying); Comer, "The ubiquitous B-tree", ACM Computing Surveys 1979. The index below is that of

@@ -203,7 +203,7 @@ macro_rules! count_verbs {
         /// Inserts like [`Self::insert`], and returns an error if the key cannot be inserted. The
         /// set is unchanged then.
         pub fn try_insert(&self, key: impl AsKey<K>) -> Result<u64, CountError> {
-            self.try_insert_many(key, 1)
+            self.try_insert_copies(key, 1)
         }
 
         /// Inserts `key` `more` times, at one moment, and returns its new count. If `more` is zero,
@@ -211,14 +211,14 @@ macro_rules! count_verbs {
         ///
         /// # Panics
         /// If an allocation fails, the key is longer than the index takes, or its count would be
-        /// larger than `u64::MAX`. [`Self::try_insert_many`] returns an error instead.
-        pub fn insert_many(&self, key: impl AsKey<K>, more: u64) -> u64 {
-            or_panic(self.try_insert_many(key, more))
+        /// larger than `u64::MAX`. [`Self::try_insert_copies`] returns an error instead.
+        pub fn insert_copies(&self, key: impl AsKey<K>, more: u64) -> u64 {
+            or_panic(self.try_insert_copies(key, more))
         }
 
-        /// Inserts like [`Self::insert_many`], and returns an error if the key cannot be inserted.
-        /// The set is unchanged then.
-        pub fn try_insert_many(&self, key: impl AsKey<K>, more: u64) -> Result<u64, CountError> {
+        /// Inserts like [`Self::insert_copies`], and returns an error if the key cannot be
+        /// inserted. The set is unchanged then.
+        pub fn try_insert_copies(&self, key: impl AsKey<K>, more: u64) -> Result<u64, CountError> {
             $pinned!(self, |set, guard| set.do_insert(&key, more, guard))
         }
 

@@ -93,7 +93,7 @@ impl<K, V> End<K, V> {
 /// range. If a clone panics, the range is as before. Clones of keys must have their order.
 ///
 /// If the order of the keys is not total, the range may end early or return keys again.
-pub struct CopiedRange<
+pub struct OwnedRange<
     K: Value,
     V: Value,
     C: Comparator<K>,
@@ -111,10 +111,10 @@ pub struct CopiedRange<
 }
 
 impl<K: Value, V: Value, C: Comparator<K>, M, P: Placement, B: Build, Q: ?Sized, R> fmt::Debug
-    for CopiedRange<K, V, C, M, P, B, Q, R>
+    for OwnedRange<K, V, C, M, P, B, Q, R>
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CopiedRange").finish_non_exhaustive()
+        f.debug_struct("OwnedRange").finish_non_exhaustive()
     }
 }
 
@@ -128,7 +128,7 @@ fn is_inside(order: Ordering, bound: &Bound<impl Sized>, is_low: bool) -> bool {
     }
 }
 
-impl<K, V, C, M, P, B, Q, R> CopiedRange<K, V, C, M, P, B, Q, R>
+impl<K, V, C, M, P, B, Q, R> OwnedRange<K, V, C, M, P, B, Q, R>
 where
     K: Value + Clone,
     V: Value + Clone,
@@ -192,7 +192,7 @@ where
     }
 }
 
-impl<K, V, C, M, P, B, Q, R> Iterator for CopiedRange<K, V, C, M, P, B, Q, R>
+impl<K, V, C, M, P, B, Q, R> Iterator for OwnedRange<K, V, C, M, P, B, Q, R>
 where
     K: Value + Clone,
     V: Value + Clone,
@@ -210,7 +210,7 @@ where
     }
 }
 
-impl<K, V, C, M, P, B, Q, R> DoubleEndedIterator for CopiedRange<K, V, C, M, P, B, Q, R>
+impl<K, V, C, M, P, B, Q, R> DoubleEndedIterator for OwnedRange<K, V, C, M, P, B, Q, R>
 where
     K: Value + Clone,
     V: Value + Clone,
@@ -226,7 +226,7 @@ where
     }
 }
 
-impl<K, V, C, M, P, B, Q, R> FusedIterator for CopiedRange<K, V, C, M, P, B, Q, R>
+impl<K, V, C, M, P, B, Q, R> FusedIterator for OwnedRange<K, V, C, M, P, B, Q, R>
 where
     K: Value + Clone,
     V: Value + Clone,
@@ -264,11 +264,11 @@ where
     pub fn range_owned<Q: ?Sized, R: RangeBounds<Q>>(
         self: &Arc<Self>,
         range: R,
-    ) -> CopiedRange<K, V, C, Arc<Self>, P, B, Q, R>
+    ) -> OwnedRange<K, V, C, Arc<Self>, P, B, Q, R>
     where
         C: Compares<K, Q>,
     {
-        CopiedRange::new(Arc::clone(self), range)
+        OwnedRange::new(Arc::clone(self), range)
     }
 
     /// The entries of a range as copies, for a scan that borrows the map and holds no pin between
@@ -276,11 +276,11 @@ where
     pub fn range_unpinned<Q: ?Sized, R: RangeBounds<Q>>(
         &self,
         range: R,
-    ) -> CopiedRange<K, V, C, &Self, P, B, Q, R>
+    ) -> OwnedRange<K, V, C, &Self, P, B, Q, R>
     where
         C: Compares<K, Q>,
     {
-        CopiedRange::new(self, range)
+        OwnedRange::new(self, range)
     }
 
     /// A cursor, before the first entry, that keeps the map alive.

@@ -1,5 +1,8 @@
 //! Maps of keys in any order: that of the key type, or a function that is given at run time.
 //!
+//! Begin with [`OrdMap`] and [`OrdSet`]; [`Comparator`] is an order that you define. The rest of
+//! this page is about the implementation.
+//!
 //! # Algorithm
 //! The map is a lock-free contention adapting tree ([`crate::lfca`]). Its nodes have addresses of
 //! keys and words of values, and copy nothing else. Each key lies in a slot of its own, as a value
@@ -57,10 +60,10 @@ mod tree;
 mod verbs;
 mod view;
 
-pub use copied::{CopiedRange, OrdCursor};
+pub use copied::{OrdCursor, OwnedRange};
 pub use guard::EntryGuard;
 pub use order::{ByHead, Comparator, Compares, KeyHead, Natural, OnBorrowed};
-pub use owned::{OrdOwnedView, OwnedRange};
+pub use owned::{OrdOwnedView, OwnedViewRange};
 pub use scan::Range;
 pub use set::{KeyGuard, OrdSet, OrdSetView, SetRange};
 pub use view::OrdView;

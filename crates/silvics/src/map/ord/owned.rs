@@ -87,15 +87,15 @@ impl<'m, K: Value, V: Value, C: Compares<K, K>, P: Placement, B: Build>
     pub fn range<Q: ?Sized, R: RangeBounds<Q>>(
         &self,
         range: R,
-    ) -> OwnedRange<'_, K, V, C, P, B, Q, R>
+    ) -> OwnedViewRange<'_, K, V, C, P, B, Q, R>
     where
         C: Compares<K, Q>,
     {
-        OwnedRange(Range::new(self.map, range, &self.guard))
+        OwnedViewRange(Range::new(self.map, range, &self.guard))
     }
 
     /// All entries: see [`Self::range`].
-    pub fn iter(&self) -> OwnedRange<'_, K, V, C, P, B> {
+    pub fn iter(&self) -> OwnedViewRange<'_, K, V, C, P, B> {
         self.range::<K, _>(..)
     }
 }
@@ -109,7 +109,7 @@ where
     B: Build,
 {
     type Item = Entry<'v, K, V>;
-    type IntoIter = OwnedRange<'v, K, V, C, P, B>;
+    type IntoIter = OwnedViewRange<'v, K, V, C, P, B>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.iter()
@@ -117,7 +117,7 @@ where
 }
 
 /// A scan of an [`OrdOwnedView`], which can be sent to another thread.
-pub struct OwnedRange<
+pub struct OwnedViewRange<
     'g,
     K: Value,
     V: Value,
@@ -130,7 +130,7 @@ pub struct OwnedRange<
 
 // SAFETY: the scan has addresses of nodes, keys and values, which all threads may read, and which
 // the owned guard protects, whatever thread uses the scan. Its bounds are `R`, which is sent.
-unsafe impl<K, V, C, P, B, Q, R> Send for OwnedRange<'_, K, V, C, P, B, Q, R>
+unsafe impl<K, V, C, P, B, Q, R> Send for OwnedViewRange<'_, K, V, C, P, B, Q, R>
 where
     K: Value,
     V: Value,
@@ -143,7 +143,7 @@ where
 }
 
 impl<K: Value, V: Value, C: Comparator<K>, P: Placement, B: Build, Q: ?Sized, R> fmt::Debug
-    for OwnedRange<'_, K, V, C, P, B, Q, R>
+    for OwnedViewRange<'_, K, V, C, P, B, Q, R>
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
@@ -151,5 +151,5 @@ impl<K: Value, V: Value, C: Comparator<K>, P: Placement, B: Build, Q: ?Sized, R>
 }
 
 iterators!(
-    OwnedRange<K, V>, Entry<'g, K, V>, |this| next: this.0.next(), back: this.0.next_back(),
+    OwnedViewRange<K, V>, Entry<'g, K, V>, |this| next: this.0.next(), back: this.0.next_back(),
 );

@@ -1,5 +1,8 @@
 //! Maps whose keys have versions, and snapshots that read all keys at one moment.
 //!
+//! Begin with [`VersionedMap`]; [`Snapshot`] reads it at one moment, and [`Batch`] writes many keys
+//! at once. The rest of this page is about the implementation.
+//!
 //! # Sources
 //! Reed, "Naming and Synchronization in a Decentralized Computer System", MIT 1978 (versions of
 //! objects, and readers at a number); Wei, Ben-David, Blelloch, Fatourou, Ruppert and Sun,

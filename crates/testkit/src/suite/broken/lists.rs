@@ -2,9 +2,10 @@
 //! property named beside a mistake finds it.
 
 use crate::faulty::Faulty;
+use silvics::index::Cursor;
 use silvics::{
-    AllocError, Batches, Check, Create, Cursor, Domain, Guard, KeyRef, Lookup, Options,
-    OrderedIndex, OrderedScan, PoolStats, SkipList, Update, Violation,
+    AllocError, Batches, Check, Create, Domain, Guard, KeyRef, Lookup, Options, OrderedIndex,
+    OrderedScan, PoolStats, SkipList, Update, Violation,
 };
 use silvics_sync::atomic::{AtomicUsize, Ordering};
 use std::fmt;
@@ -268,8 +269,8 @@ impl<S: Slip> Cursor for SlippingCursor<S> {
     fn seek(&mut self, key: u64) -> bool {
         self.go(|cursor| cursor.seek(key))
     }
-    fn seek_rev(&mut self, key: u64) -> bool {
-        self.go(|cursor| cursor.seek_rev(key))
+    fn seek_for_prev(&mut self, key: u64) -> bool {
+        self.go(|cursor| cursor.seek_for_prev(key))
     }
     fn next(&mut self) -> bool {
         self.go(Cursor::next)

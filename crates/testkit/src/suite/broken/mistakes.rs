@@ -2,9 +2,10 @@
 
 use super::{Entries, Map, Mistake};
 use crate::reference::{LockedCursor, Position};
+use silvics::error::{CompareExchangeError, TryInsertError};
+use silvics::index::Cursor;
 use silvics::{
-    AllocError, Batches, CompareExchangeError, Cursor, Guard, InsertManyError, Lookup, OrderedEnds,
-    OrderedIndex, RangeUpdates, TryInsertError,
+    AllocError, Batches, Guard, InsertManyError, Lookup, OrderedEnds, OrderedIndex, RangeUpdates,
 };
 use silvics_sync::atomic::{AtomicUsize, Ordering};
 use std::ops::{Bound, RangeBounds};
@@ -326,9 +327,9 @@ impl Mistake for LostPlace {
 #[derive(Debug)]
 pub struct TwoStepSeek;
 impl Mistake for TwoStepSeek {
-    fn seek_rev(cursor: &mut LockedCursor<u64>, key: u64) -> bool {
+    fn seek_for_prev(cursor: &mut LockedCursor<u64>, key: u64) -> bool {
         if !cursor.seek(key) {
-            return cursor.seek_rev(key);
+            return cursor.seek_for_prev(key);
         }
         if cursor.key() == Some(key) {
             return true;

@@ -7,7 +7,8 @@ use crate::make::Make;
 use crate::memory::made_by_first;
 use crate::reference::same_content;
 use crate::{Failure, Outcome, Subject, size};
-use silvics::{AllocError, CompareExchangeError, Guard, OwnedKey, PinIndex, TryInsertError};
+use silvics::error::{CompareExchangeError, TryInsertError};
+use silvics::{AllocError, Guard, OwnedKey, PinIndex};
 use std::collections::BTreeMap;
 
 /// A state in which operations are tried: the numbers of the keys that were inserted, in order, and

@@ -9,11 +9,13 @@ use crate::keys::{TestKey, lend, nth, own, show};
 use crate::make::{self, Make};
 use crate::reference::{Move, Position, step, within};
 use crate::{ScanSubject, Subject};
+use silvics::error::{CompareExchangeError, TryInsertError};
+use silvics::index::Cursor;
 use silvics::key::Prefixed;
 use silvics::structures::At;
 use silvics::{
-    AllocError, Batches, Check, CompareExchangeError, Create, Cursor, Guard, IndexKey, Lookup,
-    Options, OrderedScan, OwnedKey, Pages, Placement, Pooled, Shared, TryInsertError,
+    AllocError, Batches, Check, Create, Guard, IndexKey, Lookup, Options, OrderedScan, OwnedKey,
+    Pages, Placement, Pooled, Shared,
 };
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -478,13 +480,13 @@ impl<I: ScanSubject<Key: Decode> + ?Sized> Walk<I> {
     fn go(&mut self, run: &Run<I>, input: &mut Input<'_>) {
         let to = match input.byte() % 8 {
             0 => Move::Seek(<I::Key as Decode>::decode(input)),
-            1 => Move::SeekRev(<I::Key as Decode>::decode(input)),
+            1 => Move::SeekForPrev(<I::Key as Decode>::decode(input)),
             2..5 => Move::Next,
             _ => Move::Prev,
         };
         let moved = match &to {
             Move::Seek(key) => self.cursor.seek(<I::Key as IndexKey>::borrow(key)),
-            Move::SeekRev(key) => self.cursor.seek_rev(<I::Key as IndexKey>::borrow(key)),
+            Move::SeekForPrev(key) => self.cursor.seek_for_prev(<I::Key as IndexKey>::borrow(key)),
             Move::Next => self.cursor.next(),
             Move::Prev => self.cursor.prev(),
         };
