@@ -69,6 +69,9 @@ pub(crate) struct Log {
     /// Whether operations are recorded. Relaxed: it guards no data, and an operation beside the end
     /// of the recording may be on either side of it.
     open: AtomicBool,
+    /// Whether the writer has panicked. Relaxed: it guards no data, and a line beside the panic may
+    /// be on either side of it.
+    panicked: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -81,10 +84,14 @@ struct State {
 }
 
 impl Log {
+    fn with(open: bool, state: Mutex<State>) -> Self {
+        Self { open: AtomicBool::new(open), panicked: AtomicBool::new(false), state }
+    }
+
     /// A log that takes no operations.
     pub(crate) fn closed() -> Arc<Self> {
         let state = Mutex::new(State { to: None, operations: 0, error: None });
-        Arc::new(Self { open: AtomicBool::new(false), state })
+        Arc::new(Self::with(false, state))
     }
 
     /// Begins a trace of an index with these keys, in ascending order.
@@ -108,7 +115,7 @@ impl Log {
         });
         result?;
         let state = Mutex::new(State { to: Some(to), operations: 0, error: None });
-        Ok(Arc::new(Self { open: AtomicBool::new(true), state }))
+        Ok(Arc::new(Self::with(true, state)))
     }
 
     /// Writes the line of an operation.
@@ -123,27 +130,31 @@ impl Log {
         }
         rest(&mut line);
         line.extend(b"}\n");
+        // The operation has taken effect, so its caller must learn of it: whatever the writer does
+        // ends the recording, and nothing else. So the writer, whose drop may panic, stays until
+        // `end`, and a panic's payload, whose drop may, too, stays for good. A writer that calls
+        // the map waits for itself, or panics where a system's locks do.
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| self.write(&line))) {
+            std::mem::forget(payload);
+            self.panicked.store(true, Ordering::Relaxed);
+            self.open.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Writes a line, unless the recording has ended.
+    fn write(&self, line: &[u8]) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.error.is_some() {
+        if state.error.is_some() || self.panicked.load(Ordering::Relaxed) {
             return;
         }
         let Some(to) = &mut state.to else { return };
-        // The operation has taken effect, so its caller must learn of it: whatever the writer does
-        // ends the recording, and nothing else. So the writer, whose drop may panic, stays until
-        // `end`, and a panic's payload, whose drop may, too, stays for good.
-        let error = match catch_unwind(AssertUnwindSafe(|| to.write_all(&line))) {
-            Ok(Ok(())) => {
-                state.operations += 1;
-                return;
+        match to.write_all(line) {
+            Ok(()) => state.operations += 1,
+            Err(error) => {
+                state.error = Some(error);
+                self.open.store(false, Ordering::Relaxed);
             }
-            Ok(Err(error)) => error,
-            Err(payload) => {
-                std::mem::forget(payload);
-                io::Error::other("the writer of the trace panicked")
-            }
-        };
-        state.error = Some(error);
-        self.open.store(false, Ordering::Relaxed);
+        }
     }
 
     fn end(&self) -> io::Result<u64> {
@@ -151,6 +162,9 @@ impl Log {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (to, error, operations) = (state.to.take(), state.error.take(), state.operations);
         drop(state); // the writer is the caller's code
+        let panicked = self.panicked.load(Ordering::Relaxed);
+        let error = error
+            .or_else(|| panicked.then(|| io::Error::other("the writer of the trace panicked")));
         if let Some(error) = error {
             drop(to.map(BufWriter::into_parts)); // without another write
             return Err(error);
