@@ -64,6 +64,7 @@ use std::process::ExitCode;
 use terminal::ERROR;
 
 fn main() -> ExitCode {
+    page::origin::begin();
     let cli = Cli::read();
     let result = terminal::set(cli.wide, &cli.color).and_then(|()| run(cli.verb));
     match result {

@@ -2,10 +2,7 @@
 
 mod common;
 
-#[cfg(feature = "peers")]
-use common::{Files, bench, stderr};
-use common::{assert_sound, bench_json, field, number, rows};
-#[cfg(feature = "peers")]
+use common::{Files, assert_sound, bench, bench_json, field, number, rows, stderr, stdout};
 use serde_json::Value;
 
 /// A B-tree of words has 16 bytes of entries per key in nodes that are half full at least. Blocks
@@ -39,6 +36,42 @@ fn loads_are_repeated_and_compared() {
             );
         }
     }
+}
+
+/// The second cell does not fit into the memory that is allowed.
+#[test]
+fn what_was_finished_before_an_error_is_printed() {
+    let files = Files::new();
+    let [page, runs] = ["page.html", "runs"].map(|name| files.path(name));
+    let args = ["--index", "skiplist", "--keys", "1k,500k", "--memory-limit", "4M", "--mix"];
+    let args = [&args[..], &["100/0/0", "--kept-in", &runs, "--save", "a"]].concat();
+    let output = bench(&[&args[..], &["--html", &page, "--format", "json"]].concat());
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("--save a: not kept, because it did not finish"));
+    let result: Value = serde_json::from_str(&stdout(&output)).expect("a result");
+    let keys: Vec<_> = rows(&result).iter().map(|row| row["keys"].as_u64()).collect();
+    assert_eq!(keys, [Some(1000)]);
+    let reason = result["stopped"].as_str().expect("the error");
+    assert!(stderr(&output).contains(&format!("error: {reason}")), "{}", stderr(&output));
+    let page = std::fs::read_to_string(&page).expect("a page");
+    assert!(page.contains("This is what was finished before"));
+    let table = stdout(&bench(&args));
+    assert!(table.contains("Stopped: ") && table.contains("| skiplist"), "{table}");
+    let csv = stdout(&bench(&[&args[..], &["--format", "csv"]].concat()));
+    assert!(csv.lines().nth(1).is_some_and(|line| line.contains("Stopped: ")), "{csv}");
+}
+
+/// The ratios of short scans were printed below the tables of all scans.
+#[test]
+fn ratios_of_builds_are_those_of_their_scans() {
+    let trees = "edge-ext-lf:fixed,edge-ext-lf:baseline";
+    let args = ["--index", trees, "--keys", "1k", "--mix", "0/0/0/100", "--scan-length", "10,200"];
+    let result = bench_json(&args);
+    let lengths: Vec<_> = result["builds"].as_array().unwrap().iter().collect();
+    let lengths: Vec<_> = lengths.iter().map(|build| build["scan_length"].as_u64()).collect();
+    assert_eq!(lengths, [Some(10), Some(200)]);
+    let table = stdout(&bench(&args));
+    assert_eq!(table.matches("fixed / baseline, edge-ext-lf: ").count(), 2, "{table}");
 }
 
 /// The index is a fresh one in each round, so the checks of the last one pass.

@@ -127,6 +127,11 @@ fn what_is_missing_is_in_each_format() {
         let table = in_format("table");
         assert!(table.contains(remark) && !table.contains("best number"), "{table}");
     }
+    let experiments = "reproduce bst/1.3 bst/1.4 --quick --keys 2000 --level facts";
+    let out = measured(&Verb::new(experiments, 2), &files, "reproduce");
+    cut(&out, 1, 0);
+    let table = stdout(&run(&["collect", &out]));
+    assert!(table.ends_with("\nNot measured yet: 1 unit: bst/1.4.\n"), "{table}");
 }
 
 /// The date and the command of a page are those of the measurement. The page names all facts in

@@ -16,18 +16,22 @@ pub(crate) struct Recorded {
     steps: Vec<(Op, u32)>,
     /// The positions of each kind of operation, for batches.
     by_kind: [Vec<u32>; Op::ALL.len()],
-    /// Whether the first thread begins at the first operation.
-    from_start: bool,
 }
 
-/// A thread's way through the operations. All threads make all of them, so the mix is that of the
-/// trace; each begins at another one.
+/// A thread's way through the operations. Each of `n` threads makes every `n`th operation, so
+/// all of them together make each operation once, and then again.
 #[derive(Clone, Debug)]
 pub(crate) struct Walk<'a> {
     recorded: &'a Recorded,
+    /// The next operation.
     at: usize,
-    /// The next operation of each kind.
-    at_kind: [usize; Op::ALL.len()],
+    thread: usize,
+    threads: usize,
+    /// The number of its batches so far.
+    batches: usize,
+    /// The next operation of each kind, after the first batches: every `n`th batch of a kind is the
+    /// thread's.
+    at_kind: Option<[usize; Op::ALL.len()]>,
 }
 
 impl Recorded {
@@ -37,24 +41,27 @@ impl Recorded {
         present.shuffle(&mut rng);
         let of = |kind: Op| trace.steps.iter().filter(move |(op, _)| *op == kind);
         let by_kind = Op::ALL.map(|kind| of(kind).map(|step| step.1).collect());
-        Self { present, steps: trace.steps.clone(), by_kind, from_start: trace.grows() }
+        Self { present, steps: trace.steps.clone(), by_kind }
     }
 
-    /// The way of a thread. `random` is a random number, the same for all threads of a run or not.
-    pub(crate) fn walk(&self, share: Share, random: u32) -> Walk<'_> {
-        let len = self.steps.len();
-        let apart = (len as u128 * share.thread as u128 / share.threads.max(1) as u128) as usize;
-        let at = if self.from_start { apart } else { apart + random as usize } % len;
-        let at_kind = self.by_kind.each_ref().map(|all| at % all.len().max(1));
-        Walk { recorded: self, at, at_kind }
+    /// The way of a thread.
+    pub(crate) fn walk(&self, Share { thread, threads }: Share) -> Walk<'_> {
+        let at = thread % self.steps.len();
+        Walk { recorded: self, at, thread, threads, batches: 0, at_kind: None }
     }
 }
 
 impl Walk<'_> {
-    /// The kind of the operation that is `ahead` of the next one.
-    pub(crate) fn kind(&self, ahead: usize) -> Op {
+    /// The kind of the batch that is `ahead` of the next one. That is the kind of one operation of
+    /// as many as there are in the batch, any of them: kinds keep their shares.
+    pub(crate) fn kind(&self, ahead: usize, batch: usize) -> Op {
         let steps = &self.recorded.steps;
-        steps[(self.at + ahead) % steps.len()].0
+        if batch == 1 {
+            return steps[(self.at + ahead * self.threads) % steps.len()].0;
+        }
+        let number = (self.batches + ahead) * self.threads + self.thread;
+        let any = label(number as u64, "kind") as usize % batch;
+        steps[(number * batch + any) % steps.len()].0
     }
 
     /// Sets the positions of operations: in their order, or in batches those of each kind.
@@ -68,21 +75,30 @@ impl Walk<'_> {
         if batch == 1 {
             for position in positions {
                 *position = steps[self.at].1;
-                self.at = if self.at + 1 == steps.len() { 0 } else { self.at + 1 };
+                self.at += self.threads;
+                if self.at >= steps.len() {
+                    self.at %= steps.len();
+                }
             }
             return;
         }
-        let mut rest = positions.iter_mut();
+        let by_kind = &self.recorded.by_kind;
+        let first = || by_kind.each_ref().map(|all| self.thread * batch % all.len().max(1));
+        let at_kind = self.at_kind.get_or_insert_with(first);
+        let mut rest = positions.chunks_exact_mut(batch);
         for (op, count) in runs {
             let kind = Op::ALL.iter().position(|of| *of == op).unwrap_or(0);
-            let (all, at) = (&self.recorded.by_kind[kind], &mut self.at_kind[kind]);
-            for position in rest.by_ref().take(count) {
-                *position = all[*at];
-                *at = if *at + 1 == all.len() { 0 } else { *at + 1 };
+            let (all, at) = (&by_kind[kind], &mut at_kind[kind]);
+            for positions in rest.by_ref().take(count / batch) {
+                for position in positions {
+                    *position = all[*at];
+                    *at = if *at + 1 == all.len() { 0 } else { *at + 1 };
+                }
+                // The batches of the other threads.
+                *at = (*at + (self.threads - 1) * batch) % all.len();
             }
         }
-        // One operation gives the kind of a batch, so that kinds keep their shares.
-        self.at = (self.at + positions.len() / batch) % steps.len();
+        self.batches += positions.len() / batch;
     }
 }
 
@@ -102,6 +118,7 @@ mod tests {
             batch: 4,
             scan_length: 1,
             growth,
+            has_ends: false,
         }
     }
 
@@ -126,25 +143,31 @@ mod tests {
         let mut loaded: Vec<u32> = parts.collect();
         loaded.sort_unstable();
         assert_eq!(loaded, trace.present);
-        for thread in 0..2 {
-            let taken = taken(&choice, Share { thread, threads: 2 }, 1);
-            let from = trace.steps.iter().copied().cycle().skip(5 * thread);
-            assert!(taken.iter().copied().eq(from.take(taken.len())), "{taken:?}");
+        for threads in 1..=3 {
+            let mut first = Vec::new();
+            for thread in 0..threads {
+                let taken = taken(&choice, Share { thread, threads }, 1);
+                let own = trace.steps.iter().copied().cycle().skip(thread).step_by(threads);
+                assert!(taken.iter().copied().eq(own.take(taken.len())), "{taken:?}");
+                let share = (10 - thread).div_ceil(threads);
+                first.extend_from_slice(&taken[..share]);
+            }
+            first.sort_unstable_by_key(|step| step.1);
+            assert_eq!(first, trace.steps, "all threads make each operation once");
         }
     }
 
+    /// Batches take each position of their kind before one comes again.
     #[test]
-    fn a_trace_that_keeps_the_size_begins_anywhere() {
+    fn batches_of_all_threads_are_different_ones() {
         let choice = Choice::of_trace(&trace(0), 7);
-        let starts: Vec<u32> = (0..20)
-            .map(|run| {
-                let mut stream = choice.stream(Mix::LOOKUPS, run, Share::ALONE, choice.start());
-                let mut block = Block::new(1);
-                stream.fill(&mut block);
-                block.positions()[0]
-            })
-            .collect();
-        assert!(starts.iter().any(|start| *start != starts[0]), "{starts:?}");
+        let of = |thread| taken(&choice, Share { thread, threads: 2 }, 2);
+        let firsts = [0, 1].map(|thread| {
+            let taken = of(thread);
+            let removed = taken.into_iter().filter(|(op, _)| *op == Op::Remove);
+            removed.take(2).map(|(_, at)| at).collect::<Vec<_>>()
+        });
+        assert_eq!(firsts, [vec![0, 2], vec![4, 6]]);
     }
 
     #[test]

@@ -144,9 +144,9 @@ enum Source<'a> {
 
 impl<'a> Source<'a> {
     /// The operations of a trace.
-    fn recorded(choice: &'a Choice, share: Share, rng: &mut Xoshiro256PlusPlus) -> Self {
+    fn recorded(choice: &'a Choice, share: Share) -> Self {
         let Some(recorded) = choice.recorded() else { unreachable!("the choice is of a trace") };
-        Self::Recorded(recorded.walk(share, rng.next_u32()))
+        Self::Recorded(recorded.walk(share))
     }
 }
 
@@ -162,7 +162,7 @@ impl<'a> Stream<'a> {
         let len = choice.len() as u64;
         let at = below(&mut rng, samples.len().max(1) as u64) as usize;
         let source = match choice.dist() {
-            _ if choice.recorded().is_some() => Source::recorded(choice, share, &mut rng),
+            _ if choice.recorded().is_some() => Source::recorded(choice, share),
             Dist::Latest => Source::Latest(Latest {
                 choice,
                 ages: samples,
@@ -262,7 +262,7 @@ impl<'a> Stream<'a> {
         block.runs.clear();
         let batches = block.len() / block.batch;
         if let Source::Recorded(walk) = &self.source {
-            (0..batches).for_each(|at| block.add(walk.kind(at)));
+            (0..batches).for_each(|at| block.add(walk.kind(at, block.batch)));
             return;
         }
         if matches!(self.source, Source::Walk { .. } | Source::Latest(_)) {

@@ -42,6 +42,8 @@ pub struct Trace {
     pub scan_length: usize,
     /// The number of keys by which the operations change the size, if they are made once.
     pub growth: i64,
+    /// Whether it has operations on the first or the last entry.
+    pub has_ends: bool,
 }
 
 /// A trace that changes the size of an index by less than this share of its keys keeps it.
@@ -162,7 +164,10 @@ impl KeyForm {
     fn key(self, value: &Value) -> Result<Key, String> {
         let key = match (self, value) {
             (Self::U64, value) => value.as_u64().map(Key::U64),
-            (Self::U128, Value::String(digits)) => digits.parse().ok().map(Key::U128),
+            (Self::U128, Value::String(digits)) => {
+                let is_number = digits.bytes().all(|digit| digit.is_ascii_digit());
+                is_number.then(|| digits.parse().ok()).flatten().map(Key::U128)
+            }
             (Self::Bytes, Value::String(text)) => Some(Key::Bytes(text.clone().into_bytes())),
             (Self::Bytes, value) => {
                 value.get("hex").and_then(Value::as_str).and_then(bytes).map(Key::Bytes)
@@ -174,6 +179,10 @@ impl KeyForm {
 }
 
 fn bytes(hex: &str) -> Option<Vec<u8>> {
+    let are_digits = hex.bytes().all(|digit| digit.is_ascii_hexdigit());
+    if !are_digits || !hex.len().is_multiple_of(2) {
+        return None;
+    }
     let digits = hex.as_bytes().chunks(2);
     digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
 }
@@ -201,6 +210,7 @@ struct Reader {
     batched: u64,
     scans: u64,
     scanned: u64,
+    has_ends: bool,
 }
 
 impl Trace {
@@ -225,7 +235,9 @@ impl Trace {
 
     /// Whether the operations change the size of an index by more than a little.
     pub fn grows(&self) -> bool {
-        self.growth.unsigned_abs() as f64 > KEPT * self.len() as f64
+        let present = self.present.len() as i64;
+        let larger = present.max(present + self.growth);
+        self.growth.unsigned_abs() as f64 > KEPT * larger as f64
     }
 
     /// Reads a trace.
@@ -237,7 +249,7 @@ impl Trace {
         let mut lines = from.split(b'\n').enumerate();
         let first = lines.next().ok_or(TraceError::NoTrace)?.1?;
         let mut reader = Reader::begin(&first)?;
-        for (at, line) in lines {
+        while let Some((at, line)) = lines.next() {
             let line = line?;
             let wrong = |problem: String| TraceError::Line { line: at + 1, problem };
             let Ok(value) = serde_json::from_slice::<Value>(&line) else {
@@ -249,10 +261,15 @@ impl Trace {
             };
             if let Some(said) = value.get("end").and_then(Value::as_u64) {
                 let found = reader.operations;
-                return if said == found {
-                    reader.finish()
-                } else {
-                    Err(TraceError::Count { said, found })
+                if said != found {
+                    return Err(TraceError::Count { said, found });
+                }
+                return match lines.next() {
+                    None => reader.finish(),
+                    Some((at, _)) => Err(TraceError::Line {
+                        line: at + 1,
+                        problem: "it is behind the last line".into(),
+                    }),
                 };
             }
             reader.line(&value).map_err(wrong)?;
@@ -278,7 +295,7 @@ impl Reader {
             Some(1) => Ok(Self {
                 form,
                 numbers: HashMap::new(),
-                said: first.get("present").and_then(Value::as_u64).unwrap_or(0),
+                said: first.get("present").and_then(Value::as_u64).ok_or(TraceError::NoTrace)?,
                 present: Vec::new(),
                 threads: HashSet::new(),
                 steps: Vec::new(),
@@ -287,6 +304,7 @@ impl Reader {
                 batched: 0,
                 scans: 0,
                 scanned: 0,
+                has_ends: false,
             }),
             Some(version) => Err(TraceError::Version(version)),
             None => Err(TraceError::NoTrace),
@@ -301,13 +319,21 @@ impl Reader {
 
     fn line(&mut self, line: &Value) -> Result<(), String> {
         if let Some(key) = line.get("present") {
+            if self.operations > 0 {
+                return Err("a key that was present comes before all operations".into());
+            }
             let number = self.number(key)?;
             self.present.push(number);
             return Ok(());
         }
         let text = |name: &str| line.get(name).and_then(Value::as_str);
         let op = text("op").ok_or_else(|| "it has no `op`".to_owned())?.to_owned();
-        let thread = line.get("thread").and_then(Value::as_u64).unwrap_or(u64::MAX);
+        let thread = match line.get("thread") {
+            Some(Value::Null) => u64::MAX, // a thread without a number
+            thread => thread
+                .and_then(Value::as_u64)
+                .ok_or_else(|| format!("`{op}` has no number of its thread"))?,
+        };
         self.steps_of(&op, line)?;
         self.operations += 1;
         self.threads.insert(thread);
@@ -341,7 +367,8 @@ impl Reader {
             }
             "scan" => {
                 self.scans += 1;
-                self.scanned += line.get("entries").and_then(Value::as_u64).unwrap_or(0);
+                let entries = field("entries")?.as_u64();
+                self.scanned += entries.ok_or_else(|| "its `entries` are no number".to_owned())?;
                 let at = match field("from")? {
                     Value::Null => At::Start,
                     key => At::Key(self.number(key)?),
@@ -349,6 +376,7 @@ impl Reader {
                 self.steps.push((Op::Scan, at));
             }
             "first" | "last" | "pop_first" | "pop_last" => {
+                self.has_ends = true;
                 let of_key = if op.starts_with("pop") { Op::Remove } else { Op::Lookup };
                 if !field("key")?.is_null() {
                     let at = At::Key(self.number(field("key")?)?);
@@ -361,7 +389,8 @@ impl Reader {
     }
 
     fn finish(self) -> Result<Trace, TraceError> {
-        let Self { form, numbers, said, present, threads, steps, batches, batched, .. } = self;
+        let Self { form, numbers, said, present, threads, steps, .. } = self;
+        let (batches, batched, has_ends) = (self.batches, self.batched, self.has_ends);
         let distinct: HashSet<u32> = present.iter().copied().collect();
         let found = distinct.len() as u64;
         if found != said || distinct.len() < present.len() {
@@ -403,7 +432,8 @@ impl Reader {
         };
         let mean = self.scanned as f64 / self.scans.max(1) as f64;
         let scan_length = mean.round().max(1.0) as usize;
-        Ok(Trace { keys, present, steps, threads: threads.len(), batch, scan_length, growth })
+        let threads = threads.len();
+        Ok(Trace { keys, present, steps, threads, batch, scan_length, growth, has_ends })
     }
 }
 
@@ -528,6 +558,25 @@ mod tests {
         assert!(
             error(&WHOLE.replace("{\"present\": 20}", "{\"present\": 10}")).contains("doubled")
         );
+        assert!(
+            error(&(WHOLE.to_owned() + WHOLE)).contains("line 15 that no trace has (it is behind")
+        );
+        let late = WHOLE.replace("{\"end\": 10}", "{\"present\": 5}\n{\"end\": 10}");
+        assert!(error(&late).contains("comes before all operations"));
+        assert!(error(&WHOLE.replace(", \"present\": 2", "")).contains("does not begin"));
+        assert!(error(&WHOLE.replace(" \"entries\": 5,", "")).contains("no `entries`"));
+        assert!(
+            error(&WHOLE.replace("\"thread\": 1, \"key\": 15", "\"key\": 15")).contains("thread")
+        );
+        let hex = |text: &str| {
+            let first = "{\"silvics_trace\": 1, \"key_type\": \"bytes\", \"present\": 0}";
+            let get =
+                format!("{{\"op\": \"get\", \"thread\": 0, \"key\": {{\"hex\": \"{text}\"}}}}");
+            error(&format!("{first}\n{get}\n{{\"end\": 1}}\n"))
+        };
+        assert!(["0ff", "+f", "0g"].into_iter().all(|text| hex(text).contains("line 2")));
+        let wide = "{\"silvics_trace\": 1, \"key_type\": \"u128\", \"present\": 1}\n{\"present\": \"+5\"}\n";
+        assert!(error(wide).contains("line 2"), "{}", error(wide));
         let empty = "{\"silvics_trace\": 1, \"key_type\": \"u64\", \"present\": 0}\n{\"end\": 0}\n";
         assert!(error(empty).contains("no operation"));
     }

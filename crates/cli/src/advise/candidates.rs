@@ -6,7 +6,9 @@ use crate::flags::error::Error;
 use crate::flags::place::Place;
 use crate::flags::types::{KeyType, Types};
 use crate::flags::values::named;
+use silvics::structures::Capability;
 use silvics::{Counting, Pages, Tuning};
+use silvics_workload::Op;
 use std::fmt;
 
 /// A need of a program beside its mix, which only a few maps meet.
@@ -22,11 +24,13 @@ pub enum Need {
     Values,
     /// Ranges that are read at one moment.
     AtomicRanges,
+    /// The first and the last entry.
+    Ends,
 }
 
 impl Need {
-    const ALL: [Self; 5] =
-        [Self::Order, Self::Ranks, Self::Snapshots, Self::Values, Self::AtomicRanges];
+    const ALL: [Self; 6] =
+        [Self::Order, Self::Ranks, Self::Snapshots, Self::Values, Self::AtomicRanges, Self::Ends];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -36,6 +40,7 @@ impl Need {
             Self::Snapshots => "snapshots",
             Self::Values => "values",
             Self::AtomicRanges => "atomic-ranges",
+            Self::Ends => "ends",
         }
     }
 
@@ -44,15 +49,21 @@ impl Need {
         named(text, "a need", Self::ALL, Self::name)
     }
 
-    /// The contenders that have it.
-    fn contenders(self) -> &'static [&'static str] {
+    /// The contenders that have it, if these are few.
+    fn contenders(self) -> Option<&'static [&'static str]> {
         match self {
-            Self::Order => &["ordmap:function"],
-            Self::Ranks => &["map:counted"],
-            Self::Snapshots => &["versioned"],
-            Self::Values => &["multimap"],
-            Self::AtomicRanges => &["ca-tree", "ca-tree:avl", "lfca-tree"],
+            Self::Order => Some(&["ordmap:function"]),
+            Self::Ranks => Some(&["map:counted"]),
+            Self::Snapshots => Some(&["versioned"]),
+            Self::Values => Some(&["multimap"]),
+            Self::AtomicRanges => Some(&["ca-tree", "ca-tree:avl", "lfca-tree"]),
+            Self::Ends => None,
         }
+    }
+
+    /// The contenders beside the structures that do not have it.
+    fn lacking(self) -> &'static [&'static str] {
+        if self == Self::Ends { &["versioned", "multimap"] } else { &[] }
     }
 }
 
@@ -220,10 +231,15 @@ pub fn first(plan: &Plan) -> Result<Vec<Candidate>, Error> {
 
 /// The names of the contenders that can do what is needed, the usual one first.
 fn names(plan: &Plan) -> Vec<String> {
-    if let Some((first, others)) = plan.needs.split_first() {
-        let names = first.contenders().iter();
-        let in_all = |name: &&&str| others.iter().all(|need| need.contenders().contains(name));
-        return names.filter(in_all).map(|name| (*name).to_owned()).collect();
+    let wants = |need: Need| plan.needs.contains(&need);
+    let mut lists = plan.needs.iter().filter_map(|need| need.contenders());
+    if let Some(first) = lists.next() {
+        let others: Vec<_> = lists.collect();
+        let fits = |name: &&&str| {
+            others.iter().all(|list| list.contains(name))
+                && !plan.needs.iter().any(|need| need.lacking().contains(name))
+        };
+        return first.iter().filter(fits).map(|name| (*name).to_owned()).collect();
     }
     let usual = if plan.key_type == KeyType::Bytes { "blocks" } else { "words" };
     let mut names = vec![usual.to_owned()];
@@ -236,6 +252,15 @@ fn names(plan: &Plan) -> Vec<String> {
     };
     names.extend(of_table.filter(|name| *name != usual).filter(scans).map(str::to_owned));
     names.extend(BUILDS.map(str::to_owned));
+    if wants(Need::Ends) {
+        let has_ends = |name: &String| {
+            let structure = name.split(':').next().unwrap_or_default();
+            let facts =
+                silvics::structures::STRUCTURES.iter().find(|facts| facts.name == structure);
+            facts.is_some_and(|facts| facts.capability >= Capability::Ends)
+        };
+        names.retain(has_ends);
+    }
     names
 }
 
@@ -259,10 +284,14 @@ fn countings(plan: &Plan) -> Vec<Counting> {
     }
 }
 
-/// The numbers of keys of a call that are tried. Maps of some needs have no batches.
+/// The numbers of keys of a call that are tried. Maps of some needs have no batches, and some
+/// operations.
 fn batches(plan: &Plan) -> Vec<usize> {
     let without = [Need::Order, Need::Snapshots, Need::Values];
-    let has_batches = plan.needs.iter().all(|need| !without.contains(need));
+    let makes = |op| plan.mix.share(op) > 0;
+    let can = makes(Op::Lookup)
+        || ((makes(Op::Insert) || makes(Op::Upsert)) && !plan.needs.contains(&Need::Ranks));
+    let has_batches = can && plan.needs.iter().all(|need| !without.contains(need));
     let most = if has_batches { plan.batch } else { 1 };
     let mut batches = vec![1, most.min(16), most.min(64), most];
     batches.dedup();

@@ -1,7 +1,7 @@
 //! The answers that the advice is held against: every candidate, and ten times the keys.
 
-use super::candidates::{self, Candidate};
-use super::lab::{Lab, Trial, has_its_pages, scores};
+use super::candidates::{self, Candidate, Need};
+use super::lab::{self, Lab, Trial, has_its_pages, scores};
 use super::report::Report;
 use crate::drive::keys::BenchKey;
 use crate::flags::error::Error;
@@ -66,14 +66,13 @@ pub fn measure<K: BenchKey + ?Sized>(
     trials.retain(|trial| has_its_pages(trial) || must(trial));
     let first = scores(lab.plan.goal, &trials);
     let top = first.iter().copied().fold(0.0, f64::max);
+    let measure = lab::fastest(&trials).map(|trial| trial.candidate);
     let mut scored = first.into_iter();
     trials.retain(|trial| {
         let score = scored.next().unwrap_or(0.0);
-        score >= CLOSE * top || must(trial)
+        score >= CLOSE * top || must(trial) || Some(trial.candidate) == measure
     });
-    for trial in &mut trials {
-        trial.rates.clear();
-    }
+    let mut trials: Vec<Trial<K>> = trials.iter().map(Trial::anew).collect();
     lab.rounds(&mut trials, TIME, true, |_, round| round >= CLOSE_ROUNDS)?;
     let scores = scores(lab.plan.goal, &trials);
     let top = scores.iter().copied().fold(0.0, f64::max);
@@ -82,7 +81,7 @@ pub fn measure<K: BenchKey + ?Sized>(
         found.map_or(0.0, |at| scores[at] / top)
     };
     let advised = share(&|trial| trial.candidate == advice.of);
-    let is_map = lab.plan.needs.is_empty();
+    let is_map = lab.plan.needs.iter().all(|need| *need == Need::Ends);
     let usual = is_map.then(|| share(&|trial| trial.candidate.is_usual()));
     let mut close: Vec<(String, f64)> = trials
         .iter()

@@ -44,7 +44,8 @@ pub struct Trial<K: BenchKey + ?Sized> {
     pub rates: Vec<f64>,
     /// Seconds that a load took, and how many keys it loaded.
     pub load: Option<(f64, usize)>,
-    pub bytes_per_key: Option<f64>,
+    /// Bytes per key, by load.
+    pub bytes: Vec<f64>,
     /// The pages that the system gave, if they are not the requested ones.
     pub fallback: Option<String>,
     live: Option<Live<K>>,
@@ -63,7 +64,7 @@ impl<K: BenchKey + ?Sized> Trial<K> {
             candidate,
             rates: Vec::new(),
             load: None,
-            bytes_per_key: None,
+            bytes: Vec::new(),
             fallback: None,
             live: None,
         }
@@ -73,6 +74,15 @@ impl<K: BenchKey + ?Sized> Trial<K> {
     #[must_use]
     pub fn anew(&self) -> Self {
         Self { load: self.load, ..Self::new(self.candidate) }
+    }
+
+    /// The median of the bytes per key, if they are known.
+    pub fn bytes_per_key(&self) -> Option<f64> {
+        Interval::of(&self.bytes).map(|bytes| bytes.median)
+    }
+
+    fn note_bytes(&mut self, bytes: Option<usize>, keys: i64) {
+        self.bytes.extend(bytes.map(|bytes| bytes as f64 / keys.max(1) as f64));
     }
 
     /// The median rate.
@@ -224,8 +234,8 @@ impl<'a, K: BenchKey + ?Sized> Lab<'a, K> {
     }
 
     fn turn(&mut self, trial: &mut Trial<K>, time: Duration, fresh: bool) -> Result<(), Failure> {
-        let grows = self.plan.grows();
-        let used = trial.live.as_ref().is_none_or(|live| live.has_run && (fresh || grows));
+        let wants_fresh = self.plan.wants_fresh();
+        let used = trial.live.as_ref().is_none_or(|live| live.has_run && (fresh || wants_fresh));
         if used {
             self.load(trial)?;
         }
@@ -236,15 +246,15 @@ impl<'a, K: BenchKey + ?Sized> Lab<'a, K> {
             live.subject.run(&self.traffic, &warm, self.crew)?;
         }
         self.runs += 1;
+        let time = self.plan.time(time);
         let spec = self.spec(self.plan.mix, trial.candidate.batch, time, live.window, self.runs);
         let outcome = live.subject.run(&self.traffic, &spec, self.crew)?;
         (live.window, live.has_run) = (outcome.window, true);
         trial.rates.push(outcome.mops());
-        if grows {
-            trial.bytes_per_key = live.subject.bytes().map(|bytes| {
-                let keys = self.traffic.choice.present() as i64 + outcome.tally.growth();
-                bytes as f64 / keys.max(1) as f64
-            });
+        if wants_fresh {
+            let keys = self.traffic.choice.present() as i64 + outcome.tally.growth();
+            let bytes = live.subject.bytes();
+            trial.note_bytes(bytes, keys);
         }
         if fresh {
             trial.live = None;
@@ -265,8 +275,9 @@ impl<'a, K: BenchKey + ?Sized> Lab<'a, K> {
         let mut subject = make(&options).map_err(|error| Failure::Alloc { error, done: 0 })?;
         let load = subject.load(&self.traffic, Reuse::Yes, self.crew)?;
         trial.load = Some((load.seconds, self.present()));
-        trial.bytes_per_key =
-            subject.bytes().map(|bytes| bytes as f64 / self.present().max(1) as f64);
+        if !self.plan.wants_fresh() {
+            trial.note_bytes(subject.bytes(), self.present() as i64);
+        }
         let pools = subject.pool_stats();
         trial.fallback = pools.into_iter().find_map(|pool| pool.fallback).map(|of| of.reason);
         let window = self.traffic.choice.start();
@@ -282,12 +293,12 @@ impl<'a, K: BenchKey + ?Sized> Lab<'a, K> {
         alloc::trim();
     }
 
-    /// As in `bench`: a run that changes the size of the index ends when a tenth of the keys that
-    /// it can insert or remove is left.
+    /// As in `bench`, a run of a mix that changes the size of the index ends when a tenth of the
+    /// keys that it can insert or remove is left.
     fn spec(&self, mix: Mix, batch: usize, time: Duration, window: Window, number: u64) -> RunSpec {
         let choice = &self.traffic.choice;
         let is_warm_up = mix == Mix::LOOKUPS && number == 0;
-        let growth = if is_warm_up { None } else { self.plan.growth(choice) };
+        let limit = if is_warm_up { None } else { self.plan.limit(choice) };
         RunSpec {
             mix,
             batch,
@@ -297,15 +308,16 @@ impl<'a, K: BenchKey + ?Sized> Lab<'a, K> {
             time,
             number,
             window,
-            growth,
+            limit,
         }
     }
 }
 
-/// The scores of trials: rates, or one over bytes for those with half of the best rate.
+/// The scores of trials: rates, or one over bytes for those with half of the best rate. So each
+/// stage keeps the fastest trial.
 pub fn scores<K: BenchKey + ?Sized>(goal: Goal, trials: &[Trial<K>]) -> Vec<f64> {
     let fastest = trials.iter().map(Trial::rate).fold(0.0, f64::max);
-    let score = |trial: &Trial<K>| match (goal, trial.bytes_per_key) {
+    let score = |trial: &Trial<K>| match (goal, trial.bytes_per_key()) {
         (Goal::Speed, _) => trial.rate(),
         (Goal::Memory, Some(bytes)) if 2.0 * trial.rate() >= fastest => 1.0 / bytes,
         (Goal::Memory, _) => 0.0,
@@ -323,10 +335,15 @@ pub fn advantage<K: BenchKey + ?Sized>(
     match goal {
         Goal::Speed => rate_ratio(of, to),
         Goal::Memory => {
-            let ratio = to.bytes_per_key? / of.bytes_per_key?;
-            Some(Interval { median: ratio, low: ratio, high: ratio })
+            let ratios: Vec<f64> = to.bytes.iter().zip(&of.bytes).map(|(to, of)| to / of).collect();
+            Interval::of(&ratios)
         }
     }
+}
+
+/// The fastest trial.
+pub fn fastest<K: BenchKey + ?Sized>(trials: &[Trial<K>]) -> Option<&Trial<K>> {
+    trials.iter().max_by(|a, b| a.rate().total_cmp(&b.rate()))
 }
 
 /// The ratios of two trials' rates, round by round.

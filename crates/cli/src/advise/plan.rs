@@ -1,7 +1,7 @@
 //! The workload to advise on, and the budget: the command line, checked.
 
 use super::candidates::{Goal, Need};
-use crate::drive::run;
+use crate::drive::run::{self, Limit};
 use crate::flags::advise::AdviseArgs;
 use crate::flags::args::Format;
 use crate::flags::error::Error;
@@ -69,6 +69,11 @@ impl Plan {
             mix: Mix::of_counts(trace.counts()),
             scan_length: trace.scan_length,
             batch: self.batch.max(trace.batch.min(BATCH_MAX)),
+            needs: if trace.has_ends && !self.needs.contains(&Need::Ends) {
+                [&self.needs[..], &[Need::Ends]].concat()
+            } else {
+                self.needs
+            },
             threads: trace.threads.clamp(1, cores),
             source: Keys::Trace(Box::new(trace)),
             ..self
@@ -121,19 +126,45 @@ impl Plan {
 }
 
 impl Plan {
-    /// The most keys by which a run may change the size of an index. `None` if it keeps the size.
-    pub fn growth(&self, choice: &Choice) -> Option<i64> {
+    /// The limit that ends a run before its time is over.
+    pub fn limit(&self, choice: &Choice) -> Option<Limit> {
         match &self.source {
-            Keys::Trace(trace) => trace.grows().then_some(trace.growth * 9 / 10),
+            Keys::Trace(trace) => Some(Limit::Operations(self.operations(trace))),
             _ => run::growth(self.mix, choice),
         }
     }
 
-    /// Whether a run changes the size of an index, so that the next one needs a fresh index.
-    pub fn grows(&self) -> bool {
+    /// The operations of a run of a trace: all of them, again and again if they are few and keep
+    /// the size, but no more than the budget allows.
+    fn operations(&self, trace: &Trace) -> u64 {
+        const FEW: u64 = 100_000;
+        const EACH_SECOND: f64 = 10_000.0;
+        let once = trace.steps.len() as u64;
+        let all = if trace.grows() { once } else { once * FEW.div_ceil(once).max(1) };
+        all.min((EACH_SECOND * self.budget.as_secs_f64()) as u64)
+    }
+
+    /// The share of the operations of a trace that a run makes, up to 1. It is 1 without a trace.
+    pub fn share(&self) -> f64 {
         match &self.source {
-            Keys::Trace(trace) => trace.grows(),
-            _ => !self.mix.keeps_size(),
+            Keys::Trace(trace) => {
+                (self.operations(trace) as f64 / trace.steps.len() as f64).min(1.0)
+            }
+            _ => 1.0,
+        }
+    }
+
+    /// Whether a run needs a fresh index after another run: if it changes the size, and for a
+    /// trace, whose operations find what was there at its start.
+    pub fn wants_fresh(&self) -> bool {
+        matches!(self.source, Keys::Trace(_)) || !self.mix.keeps_size()
+    }
+
+    /// The time of a run. The operations of a trace end before.
+    pub fn time(&self, time: Duration) -> Duration {
+        match self.source {
+            Keys::Trace(_) => time.max(self.budget / 20),
+            _ => time,
         }
     }
 }

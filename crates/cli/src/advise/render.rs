@@ -1,5 +1,6 @@
 //! Writes the advice: text or JSON.
 
+use super::candidates::Need;
 use super::report::{Report, Row};
 use crate::drive::stats::Interval;
 use crate::flags::args::Format;
@@ -70,7 +71,7 @@ impl Report {
             _ = writeln!(text, "    {line}");
         }
         text.push('\n');
-        let usual = if self.workload.needs.is_empty() {
+        let usual = if self.workload.needs.iter().all(|need| *need == Need::Ends.name()) {
             "what `Map::new()` gives"
         } else {
             "the usual map with what is needed"

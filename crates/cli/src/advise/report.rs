@@ -1,15 +1,15 @@
 //! The advice, as data.
 
-use super::candidates::Candidate;
-use super::candidates::Goal;
+use super::candidates::{Candidate, Goal, Need};
 use super::exhaustive::Exhaustive;
 use super::forecast::{Forecast, Why};
-use super::lab::{Lab, Trial, advantage, rate_ratio, scores};
+use super::lab::{Lab, Trial, advantage, fastest, rate_ratio, scores};
 use super::plan::{Keys, Plan};
 use super::rust;
 use super::search::Found;
 use crate::drive::keys::BenchKey;
 use crate::drive::stats::{self, Interval};
+use crate::flags::units::plural;
 use crate::host::machine::Machine;
 use serde::Serialize;
 
@@ -90,11 +90,12 @@ pub struct Next {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HowSure {
-    /// Measured with all keys, and the interval of each ratio to another finalist is above one.
+    /// Measured with all keys, and no other finalist may be as good, or is better by more than its
+    /// changes are worth.
     Sure,
     /// Others are as good, as far as the rounds tell.
     AmongEquals,
-    /// Measured with fewer keys than there are, or in too few rounds.
+    /// Measured with fewer keys or operations than there are, or in too few rounds.
     Extrapolated,
 }
 
@@ -126,7 +127,7 @@ impl Row {
             candidate: trial.candidate.to_string(),
             mops: Interval::of(&trial.rates),
             samples: trial.rates.clone(),
-            bytes_per_key: trial.bytes_per_key,
+            bytes_per_key: trial.bytes_per_key(),
             to_advice: advice.and_then(|advice| rate_ratio(trial, advice)),
         }
     }
@@ -239,35 +240,14 @@ fn how_sure<K: BenchKey + ?Sized>(
     next: Option<&Next>,
 ) -> (HowSure, Vec<String>) {
     const ROUNDS_WANTED: usize = 5;
-    let mut because = Vec::new();
-    let goal = lab.plan.goal;
-    let scores = scores(goal, &found.finalists);
-    let equals: Vec<String> = found
-        .finalists
-        .iter()
-        .zip(&scores)
-        .filter(|(trial, score)| trial.candidate != advice.candidate && **score > 0.0)
-        .filter(|(trial, _)| advantage(goal, trial, advice).is_some_and(|ratio| ratio.high >= 1.0))
-        .map(|(trial, _)| trial.candidate.to_string())
-        .collect();
     let rounds = advice.rates.len();
-    because.push(match (next, goal) {
-        (None, _) => "all other structures were left behind before the final rounds".into(),
-        (Some(Next { candidate, ratio }), Goal::Memory) => {
-            format!("the next structure, {candidate}, takes {:.2} times its bytes", ratio.median)
-        }
-        (Some(Next { candidate, ratio }), Goal::Speed) => format!(
-            "its rate is {:.2} times that of the next structure, {candidate} ({:.2} to {:.2} with {:.0} % \
-             over {rounds} rounds)",
-            ratio.median,
-            ratio.low,
-            ratio.high,
-            100.0 * stats::coverage(rounds)
-        ),
-    });
-    if !equals.is_empty() {
-        because.push(format!("as good, as far as the rounds tell: {}", equals.join("; ")));
+    let mut because = vec![beside_next(lab, found, advice, next)];
+    if lab.plan.needs.iter().any(|need| *need != Need::Ends) {
+        because.push("what --needs names chose the structures, and was not measured".into());
     }
+    let rivals = Rivals::of(lab.plan.goal, found, advice);
+    let is_alone = rivals.equal.is_empty() && rivals.share_of_fastest.is_none();
+    rivals.tell(&mut because);
     let few = found.keys < lab.keys();
     if few {
         because.push(format!(
@@ -276,13 +256,111 @@ fn how_sure<K: BenchKey + ?Sized>(
             lab.keys()
         ));
     }
-    if rounds < ROUNDS_WANTED {
-        because.push(format!("the budget was spent after {rounds} final rounds"));
+    let share = lab.plan.share();
+    if share < 1.0 {
+        because.push(format!(
+            "the first {:.0} % of the operations of the trace were measured: more do not fit into the \
+             budget",
+            100.0 * share
+        ));
     }
-    let how_sure = match (few || rounds < ROUNDS_WANTED, equals.is_empty()) {
+    if rounds < ROUNDS_WANTED {
+        because.push(format!("the budget was spent after {rounds} final round{}", plural(rounds)));
+    }
+    let (spent, budget) = (lab.spent(), lab.plan.budget.as_secs_f64());
+    if spent > budget {
+        because.push(format!("it took {spent:.1} s of a budget of {budget} s"));
+    }
+    let how_sure = match (few || share < 1.0 || rounds < ROUNDS_WANTED, is_alone) {
         (true, _) => HowSure::Extrapolated,
         (false, true) => HowSure::Sure,
         (false, false) => HowSure::AmongEquals,
     };
     (how_sure, because)
+}
+
+/// How good the advice is beside the next structure.
+fn beside_next<K: BenchKey + ?Sized>(
+    lab: &Lab<'_, K>,
+    found: &Found<K>,
+    advice: &Trial<K>,
+    next: Option<&Next>,
+) -> String {
+    let Some(Next { candidate, ratio: Interval { median, low, high } }) = next else {
+        let is_other = |trial: &Trial<K>| !trial.candidate.shares_structure(&advice.candidate);
+        return if !found.structures.iter().any(is_other) {
+            "no other structure has what is needed".into()
+        } else if found.finalists.iter().any(is_other) {
+            "the other finalists have less than half of the rate of the fastest".into()
+        } else {
+            "all other structures were left behind before the final rounds".into()
+        };
+    };
+    let rounds = advice.rates.len();
+    match lab.plan.goal {
+        Goal::Memory => {
+            format!("the next structure, {candidate}, takes {median:.2} times its bytes")
+        }
+        Goal::Speed if rounds == 1 => format!(
+            "its rate is {median:.2} times that of the next structure, {candidate}, in one round"
+        ),
+        Goal::Speed => format!(
+            "its rate is {median:.2} times that of the next structure, {candidate} ({low:.2} to \
+             {high:.2} with {:.0} % over {rounds} rounds)",
+            100.0 * stats::coverage(rounds)
+        ),
+    }
+}
+
+/// The finalists that are as good as the advice, or better.
+struct Rivals {
+    /// Those that the rounds cannot tell from it.
+    equal: Vec<String>,
+    /// Those that are better by too little.
+    better: Vec<(String, Interval)>,
+    /// The rate of the advice over that of the fastest, if it may be below the half that the goal
+    /// of memory asks for.
+    share_of_fastest: Option<Interval>,
+}
+
+impl Rivals {
+    fn of<K: BenchKey + ?Sized>(goal: Goal, found: &Found<K>, advice: &Trial<K>) -> Self {
+        /// Bytes that differ by less are as good.
+        const SAME_BYTES: f64 = 0.02;
+        let tie = if goal == Goal::Memory { SAME_BYTES } else { 0.0 };
+        let (mut equal, mut better) = (Vec::new(), Vec::new());
+        for (trial, score) in found.finalists.iter().zip(scores(goal, &found.finalists)) {
+            let Some(ratio) = advantage(goal, trial, advice) else { continue };
+            if trial.candidate == advice.candidate || score <= 0.0 || ratio.high < 1.0 - tie {
+                continue;
+            }
+            let name = trial.candidate.to_string();
+            if ratio.low > 1.0 + tie {
+                better.push((name, ratio));
+            } else {
+                equal.push(name);
+            }
+        }
+        let fastest = fastest(&found.finalists).filter(|_| goal == Goal::Memory);
+        let share = fastest.and_then(|fastest| rate_ratio(advice, fastest));
+        Self { equal, better, share_of_fastest: share.filter(|share| share.low < 0.5) }
+    }
+
+    fn tell(&self, because: &mut Vec<String>) {
+        if !self.equal.is_empty() {
+            because.push(format!("as good, as far as the rounds tell: {}", self.equal.join("; ")));
+        }
+        for (name, Interval { median, low, high }) in &self.better {
+            because.push(format!(
+                "{name} is {median:.2} times as good ({low:.2} to {high:.2}), which is too little for what \
+                 a program must change for it"
+            ));
+        }
+        if let Some(Interval { median, low, high }) = self.share_of_fastest {
+            because.push(format!(
+                "its rate is {median:.2} of that of the fastest finalist ({low:.2} to {high:.2}), so it may be \
+                 below a half"
+            ));
+        }
+    }
 }

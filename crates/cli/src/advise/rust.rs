@@ -6,6 +6,7 @@ use super::plan::Plan;
 use crate::flags::place::Place;
 use crate::flags::types::KeyType;
 use silvics::{Counting, Pages};
+use silvics_workload::Op;
 use std::fmt::Write as _;
 
 /// The three lines that make and use the index of a candidate: the imports, the map, a call.
@@ -63,7 +64,12 @@ pub fn lines(candidate: &Candidate, plan: &Plan) -> [String; 3] {
         several => format!("{{{}}}", several.join(", ")),
     };
     let call = if candidate.batch > 1 {
-        format!("map.pin().get_many(&keys, &mut found); // {} keys a call", candidate.batch)
+        let is_index = is_atomic || candidate.chosen.name() == "blocks:prefixes";
+        format!(
+            "let view = map.pin(); {} // {} keys a call",
+            calls(plan, is_index),
+            candidate.batch
+        )
     } else if is_atomic {
         "let view = map.pin(); // `view.collect_range(from..to)?` is atomic".into()
     } else {
@@ -75,6 +81,23 @@ pub fn lines(candidate: &Candidate, plan: &Plan) -> [String; 3] {
         format!("let map = {map};")
     };
     [format!("use silvics::{used};"), typed, call]
+}
+
+/// The calls of many keys that the operations of a plan make.
+fn calls(plan: &Plan, is_index: bool) -> String {
+    let makes = |op| plan.mix.share(op) > 0;
+    let mut calls = Vec::new();
+    if makes(Op::Lookup) {
+        calls.push("view.get_many(&keys, &mut found);");
+    }
+    if makes(Op::Insert) || makes(Op::Upsert) {
+        calls.push(if is_index {
+            "view.insert_many(&entries, &mut replaced)?;"
+        } else {
+            "view.insert_many(entries);"
+        });
+    }
+    calls.join(" ")
 }
 
 /// The type of a structure in its place.
@@ -161,8 +184,9 @@ mod tests {
     use clap::Parser;
     use std::collections::BTreeSet;
 
-    fn plan(key_type: &str, needs: &str) -> Plan {
+    fn plan(key_type: &str, needs: &str, mix: &str) -> Plan {
         let mut flags = vec!["silvics", "advise", "--key-type", key_type, "--batch", "64"];
+        flags.extend(["--mix", mix]);
         if !needs.is_empty() {
             flags.extend(["--needs", needs]);
         }
@@ -179,9 +203,10 @@ mod tests {
         let mut bodies = BTreeSet::new();
         let needs = ["", "order", "ranks", "snapshots", "values", "atomic-ranges"];
         assert!(needs[1..].iter().all(|name| Need::parse(name).is_ok()));
+        let mixes = ["100/0/0", "0/50/50", "90/5/5"];
         for key_type in ["u64", "u128", "bytes"] {
-            for need in needs {
-                let plan = plan(key_type, need);
+            for (need, mix) in needs.into_iter().flat_map(|need| mixes.map(|mix| (need, mix))) {
+                let plan = plan(key_type, need, mix);
                 let usual = candidates::structures(&plan).unwrap();
                 let changed = usual.iter().flat_map(|candidate| candidate.neighbours(&plan));
                 for candidate in changed.chain(usual.iter().copied()) {
@@ -199,7 +224,7 @@ mod tests {
                         _ => "[vec![1_u8], vec![2]]",
                     };
                     let is_atomic = need == "atomic-ranges";
-                    bodies.insert(body(&lines, keys, candidate.batch > 1, is_atomic));
+                    bodies.insert(body(&lines, keys, is_atomic));
                 }
             }
         }
@@ -215,20 +240,30 @@ mod tests {
         text
     }
 
-    fn body([used, map, call]: &[String; 3], keys: &str, batch: bool, is_atomic: bool) -> String {
+    fn body([used, map, call]: &[String; 3], keys: &str, is_atomic: bool) -> String {
         let mut body = format!("    {used}\n    {map}\n");
-        if batch {
-            _ = writeln!(body, "    let keys = {keys};\n    let mut found = [None, None];");
-            let call = call.replacen("map.pin()", "view", 1);
-            _ = writeln!(
-                body,
-                "    let view = map.pin();\n    {call}\n    assert!(found[0].is_none());"
-            );
-        } else {
-            _ = writeln!(body, "    {call}\n    let _ = &view;");
+        for (used, value) in [
+            ("&keys", format!("keys = {keys}")),
+            ("&mut found", "mut found = [None, None]".into()),
+            ("entries", format!("entries = {keys}.map(|key| (key, 1_u64))")),
+            ("&mut replaced", "mut replaced = [None, None]".into()),
+        ] {
+            if call.contains(used) {
+                _ = writeln!(body, "    let {value};");
+            }
+        }
+        _ = writeln!(body, "    {call}\n    let _ = &view;");
+        if call.contains("found") {
+            body.push_str("    assert!(found[0].is_none());\n");
+        }
+        if call.contains("replaced") {
+            body.push_str("    assert_eq!(replaced, [None, None]);\n");
+        } else if call.contains("entries") {
+            body.push_str("    assert_eq!(map.len(), 2);\n");
         }
         if is_atomic {
-            body.push_str("    assert!(view.collect_range(..)?.is_empty());\n");
+            let count = if call.contains("entries") { 2 } else { 0 };
+            _ = writeln!(body, "    assert_eq!(view.collect_range(..)?.len(), {count});");
         }
         body
     }

@@ -1,7 +1,7 @@
 //! The stages of the search.
 
-use super::candidates::{self, Candidate};
-use super::lab::{Lab, Trial, advantage, has_its_pages, scores};
+use super::candidates::{self, Candidate, Goal};
+use super::lab::{Lab, Trial, advantage, fastest, has_its_pages, scores};
 use super::plan::Keys;
 use crate::drive::keys::BenchKey;
 use crate::flags::error::Error;
@@ -196,7 +196,8 @@ fn affordable<K: BenchKey + ?Sized>(lab: &Lab<'_, K>, trials: &[Trial<K>], secon
 }
 
 /// The trials with at least a share of the best score, as many as may `stay`, and the usual
-/// candidate. The usual one is first, then the best. The others are returned, too.
+/// candidate. With the goal of memory the fastest one stays, too: it decides which ones are fast
+/// enough. The usual one is first, then the best. The others are returned, too.
 fn best<K: BenchKey + ?Sized>(
     lab: &Lab<'_, K>,
     trials: Vec<Trial<K>>,
@@ -205,13 +206,18 @@ fn best<K: BenchKey + ?Sized>(
 ) -> (Vec<Trial<K>>, Vec<Trial<K>>) {
     let scores = scores(lab.plan.goal, &trials);
     let top = scores.iter().copied().fold(0.0, f64::max);
+    let measure = match lab.plan.goal {
+        Goal::Speed => None,
+        Goal::Memory => fastest(&trials).map(|trial| trial.candidate),
+    };
     let mut ranked: Vec<(f64, Trial<K>)> = scores.into_iter().zip(trials).collect();
     ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
     let (mut staying, mut going) = (Vec::new(), Vec::new());
     for (score, trial) in ranked {
         if trial.candidate.is_usual() {
             staying.insert(0, trial);
-        } else if staying.len() < *stay.start()
+        } else if Some(trial.candidate) == measure
+            || staying.len() < *stay.start()
             || (score >= share * top && staying.len() < *stay.end())
         {
             staying.push(trial);

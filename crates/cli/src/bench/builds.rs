@@ -71,6 +71,8 @@ fn ratio(row: &Row, index: Option<String>, trees: usize, samples: &[f64]) -> Opt
         threads: row.threads,
         mix: row.mix.clone(),
         batch: row.batch,
+        scan_by: row.scan_by,
+        scan_length: row.scan_length,
         ratio: Interval::of(samples)?,
     })
 }

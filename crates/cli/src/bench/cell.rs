@@ -20,6 +20,7 @@ use crate::host::memory::{self, Resident};
 use crate::progress::Progress;
 use silvics::{AllocError, Options};
 use silvics_workload::{Mix, Op, Window};
+use std::cell::RefCell;
 use std::time::Duration;
 
 /// One cell of a benchmark.
@@ -30,6 +31,8 @@ pub struct Cell<'a, K: BenchKey + ?Sized> {
     pub progress: &'a Progress,
     /// The number of the cell, from 0.
     pub number: usize,
+    /// The errors of contenders that are left out.
+    pub left_out: RefCell<Vec<String>>,
 }
 
 /// The way in which a cell ended.
@@ -155,7 +158,13 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
         let configs = Config::all(self.plan);
         let (mut slots, mut own) = (Vec::new(), vec![Vec::new(); configs.len()]);
         let mut clock = vec![Times::default(); configs.len()];
-        let flow = match self.fill(&configs, &mut slots, &mut own, &mut clock) {
+        let filled = self.fill(&configs, &mut slots, &mut own, &mut clock);
+        for error in self.left_out.take() {
+            if !report.left_out.contains(&error) {
+                report.left_out.push(error);
+            }
+        }
+        let flow = match filled {
             Ok(()) => Flow::Finished,
             Err(Stop::Interrupted) => Flow::Interrupted,
             Err(Stop::Error(error)) => return Err(error),
@@ -245,17 +254,22 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
         }))
     }
 
-    /// If the index does not know its bytes and has no pools, loads it and counts the bytes that it
-    /// has from the global allocator. This is done before all rounds: a collector that several
-    /// indexes share may free blocks of one index later, which would count against another.
+    /// If the index does not know its bytes, loads it and counts the bytes that it has from the
+    /// global allocator, and those that its pools hold. This is done before all rounds: a collector
+    /// that several indexes share may free blocks of one index later, which would count against
+    /// another.
     fn count(&self, slot: &mut Slot<K>) -> Result<(), Failure> {
         let fresh = self.build(slot)?;
-        if fresh.bytes().is_none() && fresh.pool_stats().is_empty() {
+        if fresh.bytes().is_none() {
             drop(fresh);
             self.progress.doing(format!("{}: bytes", slot.chosen.name()));
             let (load, bytes) = alloc::count_live(|| self.load(slot));
             load?;
-            (slot.live, slot.counted) = (None, bytes);
+            // In the shared place, nodes are blocks of the global allocator, too.
+            let is_pooled = slot.place != Place::Shared || slot.chosen.entry.is_peer();
+            let pooled = slot.live.as_ref().filter(|_| is_pooled);
+            let pooled = pooled.map_or(0, |live| live.subject.pooled_bytes());
+            (slot.live, slot.counted) = (None, bytes.map(|bytes| bytes + pooled));
         }
         Ok(())
     }
@@ -273,6 +287,7 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
         match self.stop(chosen, failure, loading) {
             Stop::Error(error) if is_wrong && chosen.entry.is_peer() => {
                 self.progress.note(&format!("{error}; it has no rows"));
+                self.left_out.borrow_mut().push(error.to_string());
                 Ok(error)
             }
             stop => Err(stop),
@@ -375,9 +390,9 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
     /// A run that changes the size of the index ends when a tenth of the keys that it can insert or
     /// remove is left.
     fn spec(&self, config: &Config, number: u64, time: Duration, window: Window) -> RunSpec {
-        let growth = run::growth(config.mix, &self.traffic.choice);
+        let limit = run::growth(config.mix, &self.traffic.choice);
         let Config { mix, batch, threads, scan_by, scan_length } = *config;
-        RunSpec { mix, batch, scan_by, scan_length, threads, time, number, window, growth }
+        RunSpec { mix, batch, scan_by, scan_length, threads, time, number, window, limit }
     }
 
     /// Loads a fresh index as [`Cell::load`] does, the first time with its footprint.
@@ -480,7 +495,7 @@ impl<K: BenchKey + ?Sized> Cell<'_, K> {
         const TIME: Duration = Duration::from_millis(20);
         let time = self.plan.time.min(TIME);
         let start = self.traffic.choice.start();
-        RunSpec { growth: None, ..self.spec(config, number, time, start) }
+        RunSpec { limit: None, ..self.spec(config, number, time, start) }
     }
 
     fn footprint(

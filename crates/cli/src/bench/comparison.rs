@@ -13,9 +13,15 @@ use serde::Serialize;
 use serde_json::Value;
 use std::fmt;
 
-/// The fields of a configuration that change figures and are no part of a row's key. An index is
-/// used by all mixes, batches and scans of a round, one after the other.
-const CONFIG: [&str; 15] = [
+/// The fields of a configuration that change figures and are no part of a row's key, or are what a
+/// round has besides: its contenders take turns, and an index is used by all mixes, batches and
+/// scans of a round, one after the other.
+const CONFIG: [&str; 20] = [
+    "indexes",
+    "placement",
+    "pages",
+    "tuning",
+    "trace_adaptation",
     "mix",
     "batch",
     "scan_by",
@@ -49,8 +55,8 @@ pub struct Comparison {
     pub rows: Vec<Compared>,
     /// The rows that only this run has.
     pub only_here: Vec<RowId>,
-    /// The rows that only the kept run has. Empty after an interrupt, because it is not known which
-    /// rows would have come.
+    /// The rows that only the kept run has. Empty if this run did not finish, because it is not
+    /// known which rows would have come.
     pub only_in_baseline: Vec<RowId>,
 }
 
@@ -95,8 +101,9 @@ impl RowId {
         }
     }
 
-    /// Whether the runs of a plan can have such a row. The sizes of a key file are not known yet.
-    fn is_of(&self, plan: &Plan) -> bool {
+    /// Whether the runs of a plan can have such a row. `in_file` is the number of keys in the key
+    /// file, if there is one.
+    fn is_of(&self, plan: &Plan, in_file: Option<usize>) -> bool {
         let is_index = plan.contenders().any(|(chosen, place)| {
             let (placement, pages) = if chosen.entry.is_peer() {
                 ("own", SYSTEM_PAGES.into())
@@ -118,7 +125,10 @@ impl RowId {
             && plan.types.value.name() == self.value_type
             && plan.set.map(silvics_workload::KeySet::name) == self.keyset.as_deref()
             && plan.dists.iter().any(|dist| dist.to_string() == self.dist)
-            && (plan.file.is_some() || plan.sizes.contains(&self.keys))
+            && match in_file {
+                Some(keys) => keys == self.key_space,
+                None => plan.sizes.contains(&self.keys),
+            }
     }
 }
 
@@ -206,7 +216,8 @@ impl Kept {
     /// configuration.
     pub fn check(&self, plan: &Plan, report: &Report) -> Result<Option<String>, Error> {
         let Some(baseline) = &self.baseline else { return Ok(None) };
-        if !baseline.run.results.iter().any(|row| row.id.is_of(plan)) {
+        let in_file = report.config.key_file.as_ref().map(|file| file.keys);
+        if !baseline.run.results.iter().any(|row| row.id.is_of(plan, in_file)) {
             return Err(nothing_in_common(baseline));
         }
         let differences = Difference::all(baseline, &json(report)?);
@@ -221,12 +232,12 @@ impl Kept {
         )))
     }
 
-    /// After a benchmark: fails if no row of the baseline was measured, because contenders or
-    /// sizes turned out to be others.
+    /// After a benchmark: fails if no row of the baseline was measured, because contenders turned
+    /// out to be wrong.
     pub(super) fn check_rows(&self, report: &Report) -> Result<(), Error> {
         let is_empty = report.comparison.as_ref().is_some_and(|found| found.rows.is_empty());
         match &self.baseline {
-            Some(baseline) if is_empty && !report.interrupted => Err(nothing_in_common(baseline)),
+            Some(baseline) if is_empty && !report.is_cut() => Err(nothing_in_common(baseline)),
             _ => Ok(()),
         }
     }
@@ -263,7 +274,7 @@ impl Kept {
             only_here,
             only_in_baseline: rest
                 .into_iter()
-                .filter(|_| !report.interrupted)
+                .filter(|_| !report.is_cut())
                 .map(|row| row.id.clone())
                 .collect(),
         }))

@@ -152,8 +152,8 @@ impl Kept {
     pub fn save(&self, report: &Report) -> Result<(), Error> {
         self.check_rows(report)?;
         let Some(Save { name, file, folder }) = &self.save else { return Ok(()) };
-        if report.interrupted {
-            crate::progress::note(&format!("--save {name}: not kept, because it was interrupted"));
+        if report.is_cut() {
+            crate::progress::note(&format!("--save {name}: not kept, because it did not finish"));
             return Ok(());
         }
         let saved = Saved { format: FORMAT, name, report };

@@ -88,12 +88,12 @@ struct Unit {
 impl Unit {
     fn of(op: Op, config: &Config, takes_many: bool) -> Self {
         let keys = match (op, config.scan_by) {
-            (Op::Lookup | Op::Insert, _) => Some(config.batch),
-            (Op::Remove | Op::Upsert, _) | (Op::Scan, ScanBy::Next) => Some(1),
+            (Op::Lookup | Op::Insert | Op::Upsert, _) => Some(config.batch),
+            (Op::Remove, _) | (Op::Scan, ScanBy::Next) => Some(1),
             (Op::Scan, ScanBy::Range) => Some(config.scan_length),
             (Op::Scan, ScanBy::Whole) => None,
         };
-        let is_batch = matches!(op, Op::Lookup | Op::Insert);
+        let is_batch = matches!(op, Op::Lookup | Op::Insert | Op::Upsert);
         Self { keys, calls: if is_batch && !takes_many { config.batch } else { 1 } }
     }
 }
@@ -160,9 +160,8 @@ mod tests {
         };
         assert_eq!(unit(Op::Lookup, ScanBy::Range, true), (Some(64), 1));
         assert_eq!(unit(Op::Insert, ScanBy::Range, false), (Some(64), 64));
-        for op in [Op::Remove, Op::Upsert] {
-            assert_eq!(unit(op, ScanBy::Range, false), (Some(1), 1));
-        }
+        assert_eq!(unit(Op::Upsert, ScanBy::Range, true), (Some(64), 1));
+        assert_eq!(unit(Op::Remove, ScanBy::Range, false), (Some(1), 1));
         let scans = [ScanBy::Range, ScanBy::Next, ScanBy::Whole];
         let scans = scans.map(|by| unit(Op::Scan, by, false));
         assert_eq!(scans, [(Some(5), 1), (Some(1), 1), (None, 1)]);

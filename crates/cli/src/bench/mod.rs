@@ -47,20 +47,23 @@ pub use parts::Parts;
 use plan::Plan;
 use report::Report;
 use silvics_workload::{Choice, KeySet};
+use std::cell::RefCell;
 
 /// Runs the benchmark and prints its result. Returns whether the user interrupted it.
 pub fn bench(args: &BenchArgs) -> Result<bool, Error> {
     if let Some(interrupted) = campaign::part::<Parts>(args, &args.part)? {
         return Ok(interrupted);
     }
-    let (plan, report) = run(args)?;
-    write(&plan, &report)?;
+    let (plan, report, ended) = run(args)?;
+    write(&plan, &report, ended)?;
     Ok(report.interrupted)
 }
 
-/// Writes all outputs that the plan asks for.
-fn write(plan: &Plan, report: &Report) -> Result<(), Error> {
+/// Writes all outputs that the plan asks for. Fails with the error that ended the benchmark, if one
+/// did.
+fn write(plan: &Plan, report: &Report, ended: Result<(), Error>) -> Result<(), Error> {
     let mut outputs = Outputs::default();
+    outputs.tried(ended);
     outputs.tried(report.print(plan.format));
     outputs.tried(plan.kept.save(report));
     if let Some(trace) = &report.trace {
@@ -74,22 +77,23 @@ fn write(plan: &Plan, report: &Report) -> Result<(), Error> {
 
 /// Runs the benchmark. Returns the requested format and the result.
 pub fn measure(args: &BenchArgs) -> Result<(Format, Report), Error> {
-    let (plan, report) = run(args)?;
-    Ok((plan.format, report))
+    let (plan, report, ended) = run(args)?;
+    ended.map(|()| (plan.format, report))
 }
 
-fn run(args: &BenchArgs) -> Result<(Plan, Report), Error> {
+fn run(args: &BenchArgs) -> Result<(Plan, Report, Result<(), Error>), Error> {
     let crew = Crew::new();
     let plan = Plan::new(args, crew.threads)?;
     for note in &plan.notes {
         progress::note(note);
     }
-    let report = measured(&plan, crew)?;
-    Ok((plan, report))
+    let (report, ended) = measured(&plan, crew)?;
+    Ok((plan, report, ended))
 }
 
-/// Measures what a plan says.
-fn measured(plan: &Plan, crew: Crew) -> Result<Report, Error> {
+/// Measures what a plan says. After an error the report has the cells before it. Fails if there are
+/// none.
+fn measured(plan: &Plan, crew: Crew) -> Result<(Report, Result<(), Error>), Error> {
     let crew = crew.counting(plan.counters).loading(plan.load_threads).running(plan.runners);
     let mut report = Report::new(plan, Machine::this(crew.threads));
     if let Some(counters) = &crew.counters {
@@ -99,27 +103,36 @@ fn measured(plan: &Plan, crew: Crew) -> Result<Report, Error> {
     let flow = match plan.types.key {
         KeyType::U64 => {
             let keys = Keys::<u64>::read(plan, &mut report)?;
-            keys.bench(plan, &crew, &mut report)?
+            keys.bench(plan, &crew, &mut report)
         }
         KeyType::U128 => {
             let keys = Keys::<u128>::read(plan, &mut report)?;
-            keys.bench(plan, &crew, &mut report)?
+            keys.bench(plan, &crew, &mut report)
         }
         KeyType::Bytes | KeyType::String => {
             let keys = Keys::<[u8]>::read(plan, &mut report)?;
-            keys.bench(plan, &crew, &mut report)?
+            keys.bench(plan, &crew, &mut report)
         }
     };
-    // An interrupt that comes when all is measured changes nothing.
-    if flow == Flow::Interrupted {
-        report.interrupt();
-    }
+    let ended = match flow {
+        Ok(Flow::Finished) => Ok(()),
+        // An interrupt that comes when all is measured changes nothing.
+        Ok(Flow::Interrupted) => {
+            report.interrupt();
+            Ok(())
+        }
+        Err(error) if report.results.is_empty() => return Err(error),
+        Err(error) => {
+            report.stopped = Some(error.to_string());
+            Err(error)
+        }
+    };
     report.builds = builds::ratios(&report.results);
     if let Some(counters) = &crew.counters {
         report.config.counted = counters.tell();
     }
     report.comparison = plan.kept.compare(&report)?;
-    Ok(report)
+    Ok((report, ended))
 }
 
 /// The key spaces of the cells.
@@ -160,7 +173,8 @@ impl<K: BenchKey + ?Sized> Keys<K> {
         let progress =
             Progress::new(cells * plan.contenders().count() * plan.rounds * plan.measured().len());
         let mut run = |traffic: &Traffic<K>| -> Result<Flow, Error> {
-            Cell { traffic, plan, crew, progress: &progress, number: report.cells }.run(report)
+            let (progress, number, left_out) = (&progress, report.cells, RefCell::default());
+            Cell { traffic, plan, crew, progress, number, left_out }.run(report)
         };
         match self {
             Self::Generated(sizes) => {

@@ -48,6 +48,7 @@ struct Unit {
 pub struct Outcome {
     loads: Vec<LoadRow>,
     results: Vec<Row>,
+    left_out: Vec<String>,
     counted: Counted,
     key_file: Option<KeyFileConfig>,
 }
@@ -129,8 +130,10 @@ impl Campaign for Parts {
         plan.mixes = vec![mix];
         plan.scan_bys = vec![scan_by];
         plan.batches = vec![batch];
-        let report = measured(plan, Crew::new())?;
+        let (report, ended) = measured(plan, Crew::new())?;
+        ended?;
         Ok(Outcome {
+            left_out: report.left_out,
             loads: report.loads,
             results: report.results,
             counted: report.config.counted,
@@ -155,6 +158,11 @@ impl Campaign for Parts {
                 report.loads.extend(outcome.loads);
             }
             report.results.extend(outcome.results);
+            for error in outcome.left_out {
+                if !report.left_out.contains(&error) {
+                    report.left_out.push(error);
+                }
+            }
             let counted = &mut report.config.counted;
             counted.counters = outcome.counted.counters.or(counted.counters.take());
             counted.counters_refused =
@@ -162,7 +170,7 @@ impl Campaign for Parts {
             report.config.key_file = report.config.key_file.or(outcome.key_file);
         }
         report.builds = builds::ratios(&report.results);
-        write(&self.plan, &report).map(|()| 0)
+        write(&self.plan, &report, Ok(())).map(|()| 0)
     }
 }
 

@@ -34,6 +34,8 @@ pub struct Plan {
     pub sizes: Vec<usize>,
     pub dists: Vec<Dist>,
     pub places: Vec<Place>,
+    /// The flags that tune pools.
+    pub tuned: Option<String>,
     pub mixes: Vec<Mix>,
     pub batches: Vec<usize>,
     pub threads: Vec<usize>,
@@ -120,6 +122,7 @@ impl Plan {
             sizes,
             dists,
             places: place::read(&args.place)?,
+            tuned: place::tuned(&args.place),
             batches: list("--batch", &args.batch, |item| number(item, 1, BATCH_MAX))?,
             runners: threads.iter().copied().max().unwrap_or(cores),
             threads,

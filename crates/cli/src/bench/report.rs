@@ -31,6 +31,10 @@ pub struct Report {
     pub comparison: Option<Comparison>,
     /// Whether the user interrupted the benchmark. The results hold what was finished.
     pub interrupted: bool,
+    /// The error that ended the benchmark. The results hold the cells before it.
+    pub stopped: Option<String>,
+    /// The contenders that have no rows in some cell because they were wrong, each with its error.
+    pub left_out: Vec<String>,
     /// Remarks on the parts of a campaign: what is missing, and machines that differ.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
@@ -73,6 +77,10 @@ pub struct Config {
     pub placement: Vec<&'static str>,
     pub pages: Vec<String>,
     pub memory_limit: Option<usize>,
+    /// How pools are tuned; null if as by default.
+    pub tuning: Option<String>,
+    /// Whether the shape of indexes was sampled during the runs.
+    pub trace_adaptation: bool,
     /// How our indexes count their keys: `striped` or `single`.
     pub counting: &'static str,
     /// Whether memory that the load retired could be reused before the load ended.
@@ -120,7 +128,8 @@ pub struct RowKey {
 pub struct Footprint {
     pub bytes_per_key: Option<f64>,
     /// `exact` if the index counts its bytes, `malloc` if they are the usable bytes of the blocks
-    /// that it has from the global allocator, `rss` if they are the growth of the resident set.
+    /// that it has from the global allocator and those that its pools hold, `rss` if they are the
+    /// growth of the resident set.
     #[serde(deserialize_with = "names::one")]
     pub bytes_source: Name,
     /// The share of huge pages in the index's memory, or in the memory added while it was built.
@@ -197,14 +206,26 @@ pub struct Row {
 }
 
 impl Report {
-    /// Notes that the user has interrupted the benchmark: intervals are those of the rounds that
-    /// were finished.
+    /// Notes that the user has interrupted the benchmark: the probability of intervals is that of
+    /// the row with the fewest rounds, but one.
     pub fn interrupt(&mut self) {
         self.interrupted = true;
-        let runs = self.results.iter().map(|row| row.samples.len()).min();
-        let loads = self.loads.iter().map(|load| load.samples.len()).min();
-        self.config.interval_coverage = stats::coverage(runs.unwrap_or(0));
-        self.config.load_interval_coverage = stats::coverage(loads.unwrap_or(0));
+        let least = |rounds: &mut dyn Iterator<Item = usize>| {
+            stats::coverage(rounds.filter(|rounds| *rounds > 1).min().unwrap_or(1))
+        };
+        let config = &mut self.config;
+        config.interval_coverage = least(&mut self.results.iter().map(|row| row.samples.len()));
+        config.load_interval_coverage = least(&mut self.loads.iter().map(|of| of.samples.len()));
+    }
+
+    /// Whether the results are not all that were wanted.
+    pub fn is_cut(&self) -> bool {
+        self.interrupted || self.stopped.is_some()
+    }
+
+    /// The meaning of figures and their intervals, whose rows may have several numbers of rounds.
+    pub fn meaning(&self, coverage: f64) -> String {
+        if self.interrupted { stats::meaning_at_least(coverage) } else { stats::meaning(coverage) }
     }
 
     /// An empty report on a plan.
@@ -240,6 +261,8 @@ impl Report {
             placement: distinct(plan.places.iter().map(|place| place.name())),
             pages: distinct(plan.places.iter().map(|place| place.pages())),
             memory_limit: plan.memory_limit,
+            tuning: plan.tuned.clone(),
+            trace_adaptation: plan.trace.is_some(),
             counting: if plan.counting == Counting::Single { "single" } else { "striped" },
             reuse: plan.reuse == Reuse::Yes,
             counted: Counted::default(),
@@ -255,6 +278,8 @@ impl Report {
             builds: Vec::new(),
             comparison: None,
             interrupted: false,
+            stopped: None,
+            left_out: Vec::new(),
             remarks: Vec::new(),
             runs: Vec::new(),
             cells: 0,
@@ -277,6 +302,8 @@ pub struct BuildRatio {
     pub threads: usize,
     pub mix: String,
     pub batch: usize,
+    pub scan_by: Option<&'static str>,
+    pub scan_length: Option<usize>,
     /// The throughput of `fixed` over that of `baseline`.
     pub ratio: Interval,
 }

@@ -8,7 +8,7 @@ use crate::contender::ours::{ByRange, Ours};
 use crate::contender::{Contender, Session, Upserts};
 use crate::drive::keys::BenchKey;
 use crate::drive::nothing::Nothing;
-use crate::drive::run::{Failure, Ledger, RunSpec};
+use crate::drive::run::{Failure, Ledger, Limit, RunSpec};
 use crate::drive::scans::ScanBy;
 use crate::drive::subject::{Change, Crew, Reuse, Subject, Traffic};
 use crate::flags::args::{Cli, Verb};
@@ -19,6 +19,7 @@ use clap::Parser;
 use silvics::{AllocError, IndexKey, Options, Pages, SkipList};
 use silvics_sync::Mutex;
 use silvics_workload::{Choice, Dist, Mix, Op, Share};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -171,7 +172,7 @@ fn drive<K: BenchKey + ?Sized>(
             time: Duration::from_millis(15),
             number,
             window,
-            growth: None,
+            limit: None,
         };
         let outcome = subject.run(traffic, &spec, &crew)?;
         assert!(outcome.tally.ops > 0 && outcome.seconds > 0.0, "{outcome:?}");
@@ -267,7 +268,7 @@ fn a_panic_is_no_result() {
 #[test]
 fn a_growing_run_ends_when_few_keys_are_left() {
     let (traffic, crew) = (traffic::<u64>(Dist::Uniform, 20_000), Crew::new());
-    for (mix, growth) in [("50/50/0", 9000), ("0/0/100", -9000)] {
+    for (mix, growth) in [("50/50/0", 9000_i64), ("0/0/100", -9000)] {
         let mut subject = Model::with(Fault::None);
         let mut ledger = Ledger::default();
         ledger.book(&subject.load(&traffic, Reuse::Yes, &crew).unwrap().tally);
@@ -281,7 +282,7 @@ fn a_growing_run_ends_when_few_keys_are_left() {
             time: Duration::from_mins(1),
             number: 0,
             window: traffic.choice.start(),
-            growth: Some(growth),
+            limit: Some(Limit::Growth(growth)),
         };
         let outcome = subject.run(&traffic, &spec, &crew).unwrap();
         assert!(outcome.seconds < 30.0, "{outcome:?}");
@@ -309,7 +310,7 @@ fn scans_read_what_was_asked_for() {
             time: Duration::from_millis(20),
             number: 0,
             window: traffic.choice.start(),
-            growth: None,
+            limit: None,
         };
         let tally = subject.run(&traffic, &spec, &crew).unwrap().tally;
         let (least, most) = (entries * tally.ops * 99 / 100, entries * tally.ops);
@@ -334,7 +335,7 @@ fn each_call_has_one_time() {
             time: Duration::from_millis(20),
             number: 0,
             window: traffic.choice.start(),
-            growth: None,
+            limit: None,
         };
         let (outcome, times) = subject.run_timed(&traffic, &spec, &crew).unwrap();
         let count = |op| times.by_verb().find(|(of, _)| *of == op).map_or(0, |(_, of)| of.len());
@@ -369,7 +370,7 @@ fn an_index_that_does_nothing_is_driven() {
                 time: Duration::from_millis(5),
                 number: 0,
                 window: traffic.choice.start(),
-                growth: None,
+                limit: None,
             };
             let tally = nothing.run(&traffic, &spec, &crew).unwrap().tally;
             assert!(tally.ops >= 128 && tally.lookups > 0);
@@ -469,7 +470,10 @@ fn a_wrong_peer_has_no_rows() {
         let mut report = Report::new(&plan, Machine::this(crew.threads));
         let progress = Progress::new(1);
         let (plan, traffic, crew) = (&plan, &traffic, &crew);
-        Cell { traffic, plan, crew, progress: &progress, number: 0 }.run(&mut report).unwrap();
+        let left_out = RefCell::default();
+        Cell { traffic, plan, crew, progress: &progress, number: 0, left_out }
+            .run(&mut report)
+            .unwrap();
         assert!(report.results.iter().all(|row| row.checked));
         report.results.iter().map(|row| row.key.index.clone()).collect::<Vec<_>>()
     };

@@ -25,7 +25,7 @@ impl Files {
     /// The file that the flag names, and the plot beside it. Fails at once if one of them could not
     /// be written at the end.
     pub fn new(path: &Path) -> Result<Self, Error> {
-        if path.extension().is_some_and(|extension| extension == "svg") {
+        if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("svg")) {
             let problem = format!(
                 "`{}` is the name of the plot, which is written beside the JSON file: give that \
                  another ending, such as .json",

@@ -61,6 +61,7 @@ impl Head {
             .or_else(|| Difference::of("number of parts", &there.shard.count, &self.shard.count))
             .or_else(|| Difference::of("version", &both.0.silvics, &both.1.silvics))
             .or_else(|| Difference::of("commit", &commit(both.0), &commit(both.1)))
+            .or_else(|| Difference::of("build", &both.0.build, &both.1.build))
             .or_else(|| self.other_unit(there))
     }
 
@@ -182,6 +183,7 @@ pub(super) mod tests {
         assert_eq!(count, told("number of parts", "3", "2"));
         assert_eq!(differs(|head| head.machine.silvics = "0").0, "version");
         assert_eq!(differs(|head| head.machine.commit = Some("abc")).1, "abc");
+        assert_eq!(differs(|head| head.machine.build = "other").0, "build");
         assert_eq!(differs(|head| head.units[1] = "c".into()), told("unit", "c", "b"));
         assert_eq!(differs(|head| head.units.truncate(1)), told("number of units", "1", "2"));
     }

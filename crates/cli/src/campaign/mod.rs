@@ -263,7 +263,89 @@ fn written(flags: &impl Serialize) -> Result<serde_json::Map<String, Value>, Err
 
 #[cfg(test)]
 mod tests {
-    use super::readable;
+    use super::head::tests::head;
+    use super::*;
+    use serde::Deserialize;
+    use std::fs;
+
+    /// A verb with a unit `fails`, and a unit `writes`, which adds to its input.
+    struct Verb(Flags);
+
+    #[derive(Clone, Serialize, Deserialize)]
+    struct Flags {
+        input: PathBuf,
+        units: Vec<String>,
+    }
+
+    impl Campaign for Verb {
+        const VERB: &'static str = "verb";
+        type Flags = Flags;
+        type Outcome = usize;
+
+        fn refused(_: &Flags) -> Vec<(&'static str, bool)> {
+            Vec::new()
+        }
+
+        fn inputs(flags: &Flags) -> Vec<Input<'_>> {
+            vec![("--key-file", &flags.input)]
+        }
+
+        fn plan(flags: &Flags, _: Site) -> Result<Self, Error> {
+            Ok(Self(flags.clone()))
+        }
+
+        fn units(&self) -> Vec<String> {
+            self.0.units.clone()
+        }
+
+        fn measure(&mut self, unit: usize) -> Result<usize, Error> {
+            match &*self.0.units[unit] {
+                "fails" => return Err(Error::value("--keys", "the unit fails")),
+                "writes" => fs::write(&self.0.input, "other keys").unwrap(),
+                _ => {}
+            }
+            Ok(unit)
+        }
+
+        fn wants(&mut self, _: &Wanted) -> Result<(), Error> {
+            Ok(())
+        }
+
+        fn report(self, _: Collected<usize>) -> Result<u8, Error> {
+            Ok(0)
+        }
+    }
+
+    /// Measures units in a part; its error, and the units that its file has then.
+    fn measured(units: &[&str]) -> (Option<String>, Vec<String>) {
+        let folder = tempfile::tempdir().unwrap();
+        let [input, out] = ["keys", "part"].map(|name| folder.path().join(name));
+        fs::write(&input, "keys").unwrap();
+        let units: Vec<String> = units.iter().map(ToString::to_string).collect();
+        let flags = Flags { input, units: units.clone() };
+        let inputs = digests(&Verb::inputs(&flags)).unwrap();
+        let left: Vec<usize> = (0..units.len()).collect();
+        let head = Head { shard: Shard { index: 1, count: 1 }, inputs, units, ..head() };
+        let output = Output::open(&out, &head).unwrap();
+        let ended = measure(&mut Verb(flags.clone()), &flags, &head, &left, output);
+        let lines = file::Content::read(&out).unwrap().lines;
+        (ended.err().map(|e| e.to_string()), lines.into_iter().map(|line| line.name).collect())
+    }
+
+    #[test]
+    fn a_unit_that_fails_does_not_end_its_part() {
+        let (error, lines) = measured(&["first", "fails", "third"]);
+        assert!(error.is_some_and(|error| error.contains("the unit fails")));
+        assert_eq!(lines, ["first", "third"]);
+        assert_eq!(measured(&["first", "second"]), (None, vec!["first".into(), "second".into()]));
+    }
+
+    #[test]
+    fn a_unit_during_which_an_input_changes_is_not_kept() {
+        let (error, lines) = measured(&["first", "writes", "third"]);
+        assert!(error.is_some_and(|error| error.contains("has changed since the part began")));
+        assert_eq!(lines, ["first"]);
+    }
 
     /// A file has null in the place of such a figure, and `collect` cannot read that.
     #[test]

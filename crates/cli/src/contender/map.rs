@@ -42,10 +42,13 @@ where
         Some(self.domain.pin())
     }
 
-    /// `None` if values own memory outside the map, which the map does not count. Then the growth
-    /// of the resident set is measured.
+    /// `None` if values own memory outside the map, which the map does not count.
     fn bytes(&self) -> Option<usize> {
         V::IS_IN_MAP.then(|| self.map.bytes())
+    }
+
+    fn pooled_bytes(&self) -> usize {
+        self.map.bytes()
     }
 
     fn pool_stats(&self) -> Vec<PoolStats> {

@@ -71,6 +71,12 @@ pub trait Contender: Send + Sync + Sized + 'static {
         None
     }
 
+    /// The bytes that its pools of this library hold from the system, beside the blocks that it has
+    /// from the global allocator. It is called if `bytes` is `None`.
+    fn pooled_bytes(&self) -> usize {
+        0
+    }
+
     /// The statistics of the contender's pools, if it has pools of this library.
     fn pool_stats(&self) -> Vec<PoolStats> {
         Vec::new()
@@ -101,7 +107,7 @@ pub trait Session {
     type Lent: Lent<Self::Key> + ?Sized;
     /// Whether [`Session::get_many`] is one call of the library.
     const GETS_MANY: bool = false;
-    /// Whether [`Session::insert_many`] is one call of the library.
+    /// Whether [`Session::insert_many`] and [`Session::upsert_many`] are one call of the library.
     const INSERTS_MANY: bool = false;
 
     /// The value of `key`.
@@ -146,6 +152,20 @@ pub trait Session {
         key: <Self::Key as IndexKey>::Ref<'_>,
         value: u64,
     ) -> Result<bool, AllocError>;
+
+    /// Upserts every key of `entries`, in their order, as [`Session::insert_many`] inserts. The
+    /// default makes one upsert after the other.
+    #[inline]
+    fn upsert_many(
+        &mut self,
+        entries: &[(<Self::Key as IndexKey>::Ref<'_>, u64)],
+        absent: &mut [bool],
+    ) -> Result<(), AllocError> {
+        for ((key, value), absent) in entries.iter().zip(absent) {
+            *absent = self.upsert(<Self::Key as IndexKey>::shorten(*key), *value)?;
+        }
+        Ok(())
+    }
 
     /// Removes `key` and returns whether it was present.
     fn remove(&mut self, key: <Self::Key as IndexKey>::Ref<'_>) -> Result<bool, AllocError>;

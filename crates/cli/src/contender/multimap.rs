@@ -56,6 +56,10 @@ impl<K: OurKey + ?Sized, V: MapValue + Ord> Contender for OurMultiMap<K, V> {
         V::IS_IN_MAP.then(|| self.map.bytes())
     }
 
+    fn pooled_bytes(&self) -> usize {
+        self.map.bytes()
+    }
+
     fn pool_stats(&self) -> Vec<PoolStats> {
         self.map.pool_stats()
     }

@@ -56,11 +56,14 @@ impl<K: MapKey + ?Sized, V: MapValue, C: Order<K>> Contender for OurOrdMap<K, V,
         Some(self.domain.pin())
     }
 
-    /// `None` if keys or values own memory outside the map, which the map does not count. Then the
-    /// growth of the resident set is measured.
+    /// `None` if keys or values own memory outside the map, which the map does not count.
     fn bytes(&self) -> Option<usize> {
         let is_in_map = V::IS_IN_MAP && !std::mem::needs_drop::<K::Owned>();
         is_in_map.then(|| self.map.bytes())
+    }
+
+    fn pooled_bytes(&self) -> usize {
+        self.map.bytes()
     }
 
     fn pool_stats(&self) -> Vec<PoolStats> {

@@ -301,6 +301,15 @@ impl<I: Batches + Lookup<Key: Form>, S: ScanBy<I>> Session for OursSession<'_, I
     }
 
     #[inline]
+    fn upsert_many(
+        &mut self,
+        entries: &[(DrawnRef<'_, I>, u64)],
+        absent: &mut [bool],
+    ) -> Result<(), AllocError> {
+        self.insert_many(entries, absent) // upserts, too
+    }
+
+    #[inline]
     fn remove(&mut self, key: DrawnRef<'_, I>) -> Result<bool, AllocError> {
         Ok(self.pinned.remove(I::Key::of(key))?.is_some())
     }

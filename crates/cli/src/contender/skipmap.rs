@@ -48,6 +48,10 @@ impl<K: MapKey + ?Sized, V: MapValue> Contender for OurSkipMap<K, V> {
         let is_in_map = V::IS_IN_MAP && !std::mem::needs_drop::<K::Owned>();
         is_in_map.then(|| self.map.bytes())
     }
+
+    fn pooled_bytes(&self) -> usize {
+        self.map.bytes()
+    }
 }
 
 impl<K: MapKey + ?Sized> Recorded for OurSkipMap<K> {

@@ -63,6 +63,10 @@ impl<K: OurKey + ?Sized, V: MapValue> Contender for OurVersioned<K, V> {
         V::IS_IN_MAP.then(|| self.map.bytes())
     }
 
+    fn pooled_bytes(&self) -> usize {
+        self.map.bytes()
+    }
+
     fn pool_stats(&self) -> Vec<PoolStats> {
         self.map.pool_stats()
     }

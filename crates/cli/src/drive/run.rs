@@ -4,8 +4,8 @@
 use crate::drive::scans::ScanBy;
 use crate::flags::error::Error;
 use silvics::AllocError;
-use silvics_sync::atomic::{AtomicI64, Ordering};
-use silvics_workload::{Choice, Mix, Window};
+use silvics_sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use silvics_workload::{Choice, Mix, Share, Window};
 use std::io;
 use std::time::Duration;
 
@@ -23,38 +23,77 @@ pub struct RunSpec {
     pub number: u64,
     /// The window of `latest` at the start of the run.
     pub window: Window,
+    /// The limit that ends the run before its time is over.
+    pub limit: Option<Limit>,
+}
+
+/// The limit that ends a run before its time is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
     /// The most keys by which the run may change the size of the index: it ends when there are this
-    /// many more, or this many fewer if the number is negative. `None` if only the time ends it.
-    pub growth: Option<i64>,
+    /// many more, or this many fewer if the number is negative.
+    Growth(i64),
+    /// The operations of all threads. Each thread makes its share, and not one more.
+    Operations(u64),
 }
 
 /// The most keys by which a run of a mix may change the size of an index: a tenth of the keys that
 /// it can insert or remove is left. `None` if the mix keeps the size.
-pub fn growth(mix: Mix, choice: &Choice) -> Option<i64> {
+pub fn growth(mix: Mix, choice: &Choice) -> Option<Limit> {
     match mix.growth() {
         0 => None,
-        1.. => Some((choice.len() - choice.present()) as i64 * 9 / 10),
-        _ => Some(-(choice.present() as i64 * 9 / 10)),
+        1.. => Some(Limit::Growth((choice.len() - choice.present()) as i64 * 9 / 10)),
+        _ => Some(Limit::Growth(-(choice.present() as i64 * 9 / 10))),
     }
 }
 
-/// The keys by which a run may still change the size of an index.
-pub struct Growth {
-    left: AtomicI64,
-    sign: i64,
+/// The rest of a limit, for all threads.
+pub enum Left {
+    /// The keys by which the run may still change the size of an index, and the sign of the change.
+    Growth(AtomicI64, i64),
+    /// The operations of all threads, and the number of threads that still make some.
+    Operations(u64, AtomicUsize),
 }
 
-impl Growth {
-    /// The growth by a number of keys, or the shrinking if it is negative.
-    pub fn of(keys: i64) -> Self {
-        Self { left: AtomicI64::new(keys.abs()), sign: keys.signum() }
+impl Left {
+    /// All of a limit, for this number of threads.
+    pub fn of(limit: Limit, threads: usize) -> Self {
+        match limit {
+            Limit::Growth(keys) => Self::Growth(AtomicI64::new(keys.abs()), keys.signum()),
+            Limit::Operations(all) => Self::Operations(all, AtomicUsize::new(threads)),
+        }
     }
 
-    /// Counts keys that were inserted, or removed if the number is negative. Returns whether the
-    /// run must end.
-    pub fn add(&self, keys: i64) -> bool {
-        // Relaxed: the count publishes no other data.
-        self.left.fetch_sub(keys * self.sign, Ordering::Relaxed) <= keys * self.sign
+    /// Counts keys that a thread has inserted, or removed if the number is negative. Returns
+    /// whether the run must end.
+    pub fn grown(&self, keys: i64) -> bool {
+        match self {
+            // Relaxed: the count publishes no other data.
+            Self::Growth(left, sign) => {
+                left.fetch_sub(keys * sign, Ordering::Relaxed) <= keys * sign
+            }
+            Self::Operations(..) => false,
+        }
+    }
+
+    /// The operations of one thread, if they are counted.
+    pub fn share(&self, Share { thread, threads }: Share) -> Option<u64> {
+        match self {
+            Self::Growth(..) => None,
+            Self::Operations(all, _) => {
+                let (thread, threads) = (thread as u64, threads as u64);
+                Some(all / threads + u64::from(thread < all % threads))
+            }
+        }
+    }
+
+    /// Notes that a thread has made its share. Returns whether it was the last one.
+    pub fn made(&self) -> bool {
+        match self {
+            Self::Growth(..) => false,
+            // Relaxed: the count publishes no other data.
+            Self::Operations(_, running) => running.fetch_sub(1, Ordering::Relaxed) == 1,
+        }
     }
 }
 

@@ -60,6 +60,19 @@ pub fn meaning(coverage: f64) -> String {
     "that of the only round, so there is no interval".into()
 }
 
+/// The meaning of figures of several numbers of rounds, whose intervals cover their medians with at
+/// least this probability.
+pub fn meaning_at_least(coverage: f64) -> String {
+    if coverage > 0.0 {
+        let coverage = probability(coverage);
+        return format!(
+            "median of the rounds and an interval that covers it with at least {coverage} % (order \
+             statistics), unless there was only one round"
+        );
+    }
+    meaning(coverage)
+}
+
 /// The k of the interval, from 1, and its probability.
 fn rank(n: usize) -> (usize, f64) {
     /// With more samples, B is as good as normal, and the first probability is too small to be told

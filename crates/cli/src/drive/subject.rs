@@ -16,7 +16,7 @@
 //!    everything where there are scans, find as many keys as the ledger says, with the same sum.
 
 use super::check;
-use super::run::{Failure, Growth, Ledger, RunSpec, Tally};
+use super::run::{Failure, Ledger, Left, RunSpec, Tally};
 use super::timed::{self, Times};
 use super::worker::{Driven, End, Loops};
 use crate::contender::Contender;
@@ -480,10 +480,10 @@ impl<K: BenchKey + ?Sized> Subject<K> {
         counters: Option<&Counters>,
         part: &(dyn Fn(&mut Stream<'_>, End<'_>) -> Result<Tally, Failure> + Sync),
     ) -> Result<Outcome, Failure> {
-        let growth = spec.growth.map(Growth::of);
+        let left = spec.limit.map(|limit| Left::of(limit, spec.threads));
         let work = |share, gate: &Gate| {
             let mut stream = traffic.choice.stream(spec.mix, spec.number, share, spec.window);
-            let end = End { stop: &gate.stop, growth: growth.as_ref() };
+            let end = End { stop: &gate.stop, left: left.as_ref(), share };
             lap(gate, counters, &mut || {
                 let tally = part(&mut stream, end)?;
                 Ok((tally, stream.window()))
@@ -531,6 +531,11 @@ impl<K: BenchKey + ?Sized> Subject<K> {
     /// See [`Contender::bytes`].
     pub fn bytes(&self) -> Option<usize> {
         self.0.bytes()
+    }
+
+    /// See [`Contender::pooled_bytes`].
+    pub fn pooled_bytes(&self) -> usize {
+        self.0.pooled_bytes()
     }
 
     /// See [`Contender::pool_stats`].

@@ -157,6 +157,14 @@ impl<K: BenchKey + ?Sized> Session for Timed<'_, K> {
         self.timed(Op::Upsert, |calls| calls.upsert(key, value))
     }
 
+    fn upsert_many(
+        &mut self,
+        entries: &[(K::Ref<'_>, u64)],
+        absent: &mut [bool],
+    ) -> Result<(), AllocError> {
+        self.timed(Op::Upsert, |calls| calls.upsert_many(entries, absent))
+    }
+
     fn remove(&mut self, key: K::Ref<'_>) -> Result<bool, AllocError> {
         self.timed(Op::Remove, |calls| calls.remove(key))
     }

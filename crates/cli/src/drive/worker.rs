@@ -3,7 +3,7 @@
 //! through a table.
 
 use super::check::{ScanCheck, show, wrong_value};
-use super::run::{Failure, Growth, RunSpec, Tally};
+use super::run::{Failure, Left, RunSpec, Tally};
 use super::scans::ScanBy;
 use crate::contender::forms::Lent;
 use crate::contender::{Contender, Session};
@@ -11,7 +11,7 @@ use crate::drive::keys::BenchKey;
 use crate::interrupt;
 use silvics::{Adaptation, AllocError, Guard, IndexKey, PoolStats};
 use silvics_sync::atomic::{AtomicBool, Ordering};
-use silvics_workload::{BLOCK_OPS, Block, LoadPart, Op, Positions, Stream};
+use silvics_workload::{BLOCK_OPS, Block, LoadPart, Op, Positions, Share, Stream};
 use std::hint::black_box;
 
 /// A contender with the loops compiled for it.
@@ -43,6 +43,8 @@ pub(super) trait Loops<K: BenchKey + ?Sized>: Send + Sync {
     fn loaded(&mut self, threads: usize) -> Result<(), AllocError>;
     /// See [`Contender::bytes`].
     fn bytes(&self) -> Option<usize>;
+    /// See [`Contender::pooled_bytes`].
+    fn pooled_bytes(&self) -> usize;
     /// See [`Contender::pool_stats`].
     fn pool_stats(&self) -> Vec<PoolStats>;
     /// See [`Contender::adaptation`].
@@ -85,6 +87,10 @@ impl<K: BenchKey + ?Sized, C: Contender<Key = K>> Loops<K> for Driven<C> {
         self.0.bytes()
     }
 
+    fn pooled_bytes(&self) -> usize {
+        self.0.pooled_bytes()
+    }
+
     fn pool_stats(&self) -> Vec<PoolStats> {
         self.0.pool_stats()
     }
@@ -112,6 +118,12 @@ pub(super) trait Calls<K: BenchKey + ?Sized> {
     ) -> Result<(), AllocError>;
     /// See [`Session::upsert`].
     fn upsert(&mut self, key: K::Ref<'_>, value: u64) -> Result<bool, AllocError>;
+    /// See [`Session::upsert_many`].
+    fn upsert_many(
+        &mut self,
+        entries: &[(K::Ref<'_>, u64)],
+        absent: &mut [bool],
+    ) -> Result<(), AllocError>;
     /// See [`Session::remove`].
     fn remove(&mut self, key: K::Ref<'_>) -> Result<bool, AllocError>;
     /// See [`Session::scan`].
@@ -128,8 +140,8 @@ impl<K: BenchKey + ?Sized, S: Session<Key = K>> Calls<K> for S {
     fn takes_many(&self, op: Op) -> bool {
         match op {
             Op::Lookup => S::GETS_MANY,
-            Op::Insert => S::INSERTS_MANY,
-            Op::Remove | Op::Scan | Op::Upsert => false,
+            Op::Insert | Op::Upsert => S::INSERTS_MANY,
+            Op::Remove | Op::Scan => false,
         }
     }
 
@@ -155,6 +167,14 @@ impl<K: BenchKey + ?Sized, S: Session<Key = K>> Calls<K> for S {
 
     fn upsert(&mut self, key: K::Ref<'_>, value: u64) -> Result<bool, AllocError> {
         Session::upsert(self, key, value)
+    }
+
+    fn upsert_many(
+        &mut self,
+        entries: &[(K::Ref<'_>, u64)],
+        absent: &mut [bool],
+    ) -> Result<(), AllocError> {
+        Session::upsert_many(self, entries, absent)
     }
 
     fn remove(&mut self, key: K::Ref<'_>) -> Result<bool, AllocError> {
@@ -220,11 +240,13 @@ fn load<K: BenchKey + ?Sized, S: Session<Key = K>>(
     }
 }
 
-/// The end of a run: a flag, which a thread raises when the index has grown as far as it may.
+/// The end of a run: a flag, which a thread raises when the limit is reached.
 #[derive(Clone, Copy)]
 pub(super) struct End<'a> {
     pub(super) stop: &'a AtomicBool,
-    pub(super) growth: Option<&'a Growth>,
+    pub(super) left: Option<&'a Left>,
+    /// The thread.
+    pub(super) share: Share,
 }
 
 /// The number of operations after which a thread counts by how many keys the index has grown.
@@ -238,9 +260,10 @@ pub(super) fn run<K: BenchKey + ?Sized, S: Session<Key = K>>(
     space: &K::Space,
     stream: &mut Stream<'_>,
     spec: &RunSpec,
-    End { stop, growth }: End<'_>,
+    End { stop, left, share }: End<'_>,
 ) -> Result<Tally, Failure> {
     let (mut counted_at, mut counted) = (0, 0);
+    let most = left.and_then(|left| left.share(share)).unwrap_or(u64::MAX);
     let mut block = Block::new(spec.batch);
     let mut drawn = vec![(K::shorten(K::LEAST), 0); block.len()];
     let mut driver = Driver {
@@ -258,7 +281,13 @@ pub(super) fn run<K: BenchKey + ?Sized, S: Session<Key = K>>(
     };
     loop {
         fill::<K>(stream, &mut block, space, &mut drawn);
+        // The last block may be one of which some operations are left over.
+        let made = usize::try_from(most - driver.tally.ops).unwrap_or(usize::MAX).min(block.len());
         for (op, range) in block.runs() {
+            let range = range.start..range.end.min(made);
+            if range.is_empty() {
+                break;
+            }
             let run = Run { entries: &drawn[range.clone()], positions: &block.positions()[range] };
             match op {
                 Op::Lookup => driver.look_up(&run),
@@ -268,18 +297,22 @@ pub(super) fn run<K: BenchKey + ?Sized, S: Session<Key = K>>(
                 Op::Upsert => driver.upsert(&run),
             }?;
         }
-        driver.tally.ops += block.len() as u64;
+        driver.tally.ops += made as u64;
         driver.session.refresh();
-        if let Some(growth) = growth
+        if let Some(left) = left
             && driver.tally.ops - counted_at >= COUNTED
         {
             let now = driver.tally.growth();
-            if growth.add(now - counted) {
+            if left.grown(now - counted) {
                 stop.store(true, Ordering::Relaxed);
             }
             (counted_at, counted) = (driver.tally.ops, now);
         }
-        if stop.load(Ordering::Relaxed) {
+        let is_done = driver.tally.ops == most;
+        if is_done && left.is_some_and(Left::made) {
+            stop.store(true, Ordering::Relaxed);
+        }
+        if is_done || stop.load(Ordering::Relaxed) {
             black_box(driver.read);
             return Ok(driver.tally);
         }
@@ -342,10 +375,10 @@ impl<'a, K: BenchKey + ?Sized, S: Session<Key = K>> Driver<'a, K, S> {
                 hits += answer(session.get(key), value, &mut differs);
             }
         } else {
-            for batch in run.entries.chunks_exact(self.batch) {
+            for batch in run.entries.chunks(self.batch) {
                 self.keys.clear();
                 self.keys.extend(batch.iter().map(|&(key, _)| key));
-                session.get_many(&self.keys, &mut self.values);
+                session.get_many(&self.keys, &mut self.values[..batch.len()]);
                 for (&(_, value), &found) in batch.iter().zip(&self.values) {
                     hits += answer(found, value, &mut differs);
                 }
@@ -375,15 +408,16 @@ impl<'a, K: BenchKey + ?Sized, S: Session<Key = K>> Driver<'a, K, S> {
 
     #[inline(never)]
     fn insert(&mut self, run: &Run<'_, 'a, K>) -> Result<(), Failure> {
-        let batches = run.entries.chunks_exact(self.batch);
-        for (batch, positions) in batches.zip(run.positions.chunks_exact(self.batch)) {
+        let batches = run.entries.chunks(self.batch);
+        for (batch, positions) in batches.zip(run.positions.chunks(self.batch)) {
             if let ([(key, value)], [position]) = (batch, positions) {
                 if self.session.insert(K::shorten(*key), *value).map_err(out_of_memory)? {
                     self.inserted(*position);
                 }
                 continue;
             }
-            self.session.insert_many(batch, &mut self.absent).map_err(out_of_memory)?;
+            let absent = &mut self.absent[..batch.len()];
+            self.session.insert_many(batch, absent).map_err(out_of_memory)?;
             for (at, &position) in positions.iter().enumerate() {
                 if self.absent[at] {
                     self.inserted(position);
@@ -395,9 +429,20 @@ impl<'a, K: BenchKey + ?Sized, S: Session<Key = K>> Driver<'a, K, S> {
 
     #[inline(never)]
     fn upsert(&mut self, run: &Run<'_, 'a, K>) -> Result<(), Failure> {
-        for (&(key, value), &position) in run.entries.iter().zip(run.positions) {
-            if self.session.upsert(key, value).map_err(out_of_memory)? {
-                self.inserted(position);
+        let batches = run.entries.chunks(self.batch);
+        for (batch, positions) in batches.zip(run.positions.chunks(self.batch)) {
+            if let ([(key, value)], [position]) = (batch, positions) {
+                if self.session.upsert(K::shorten(*key), *value).map_err(out_of_memory)? {
+                    self.inserted(*position);
+                }
+                continue;
+            }
+            let absent = &mut self.absent[..batch.len()];
+            self.session.upsert_many(batch, absent).map_err(out_of_memory)?;
+            for (at, &position) in positions.iter().enumerate() {
+                if self.absent[at] {
+                    self.inserted(position);
+                }
             }
         }
         Ok(())

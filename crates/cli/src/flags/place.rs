@@ -206,6 +206,20 @@ fn allocator(text: &str) -> Result<Place, String> {
     Err(format!("`{text}` is not a placement: choose {}", names().join(", ")))
 }
 
+/// The flags that tune pools, as they were given. `None` if there are none.
+pub fn tuned(args: &PlaceArgs) -> Option<String> {
+    let given =
+        |flag: &str, text: &Option<String>| text.as_ref().map(|text| format!("{flag} {text}"));
+    let flags = [
+        given("--slot-align", &args.slot_align),
+        given("--slab", &args.slab),
+        given("--regions", &args.regions),
+        args.colouring.then(|| "--colouring".into()),
+    ];
+    let flags: Vec<String> = flags.into_iter().flatten().collect();
+    (!flags.is_empty()).then(|| flags.join(" "))
+}
+
 /// Reads `--slot-align`, `--slab`, `--regions` and `--colouring`.
 fn tuning(args: &PlaceArgs) -> Result<Tuning, Error> {
     let bytes = |flag, text: &str| {

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 /// The facts about a machine that change figures, by their names in reports.
-pub const FIGURES: [&str; 11] = [
+pub const FIGURES: [&str; 12] = [
     "cpu",
     "cores",
     "caches",
@@ -17,6 +17,7 @@ pub const FIGURES: [&str; 11] = [
     "hugetlb_pages",
     "clock",
     "allocator",
+    "build",
 ];
 
 /// The text of a fact.

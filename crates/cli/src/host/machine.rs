@@ -37,6 +37,9 @@ pub struct Machine {
     /// The global allocator of this command.
     #[serde(deserialize_with = "names::one")]
     pub allocator: Name,
+    /// The build of this command: `release`, or `debug` if it checks more and is slower.
+    #[serde(default = "release", deserialize_with = "names::one")]
+    pub build: Name,
     /// The version of this command.
     #[serde(deserialize_with = "names::one")]
     pub silvics: Name,
@@ -57,6 +60,10 @@ pub struct Cache {
     pub bytes: usize,
 }
 
+fn release() -> Name {
+    "release"
+}
+
 impl Machine {
     /// This one.
     pub fn this(cores: usize) -> Self {
@@ -75,6 +82,7 @@ impl Machine {
             hugetlb_pages: read("/proc/sys/vm/nr_hugepages").and_then(|text| text.parse().ok()),
             clock: read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
             allocator: alloc::name(),
+            build: if cfg!(debug_assertions) { "debug" } else { release() },
             silvics: env!("CARGO_PKG_VERSION"),
             commit: option_env!("SILVICS_COMMIT"),
         }
@@ -126,6 +134,7 @@ impl fmt::Display for Machine {
         if let Some(thp) = &self.thp {
             write!(f, ", thp {thp}")?;
         }
-        write!(f, ", {}", self.allocator)
+        write!(f, ", {}", self.allocator)?;
+        if self.build == release() { Ok(()) } else { write!(f, ", {} build", self.build) }
     }
 }

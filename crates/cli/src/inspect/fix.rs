@@ -204,10 +204,10 @@ pub fn in_turns<K: BenchKey + ?Sized>(
     let run = |of: &Subject<K>, number| {
         let (mix, window) = (Mix::LOOKUPS, traffic.choice.start());
         let (threads, scan_by, scan_length) = (crew.threads, ScanBy::Range, 1);
-        let (time, growth) = (turns.run, None);
+        let (time, limit) = (turns.run, None);
         let batch = 1;
         let spec =
-            RunSpec { mix, batch, scan_by, scan_length, threads, time, number, window, growth };
+            RunSpec { mix, batch, scan_by, scan_length, threads, time, number, window, limit };
         of.run(traffic, &spec, crew)
     };
     let (mut runs_before, mut runs_after): (Vec<Outcome>, Vec<Outcome>) = Default::default();

@@ -2,6 +2,7 @@
 
 use crate::host::machine::Machine;
 use serde::{Deserialize, Serialize};
+use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The date and the command line of a measurement.
@@ -16,8 +17,16 @@ pub struct Run {
 impl Run {
     /// This process.
     pub fn this() -> Self {
-        Self { date: now(), command: command() }
+        Self { date: START.get_or_init(now).clone(), command: command() }
     }
+}
+
+/// The date and the time at which this process began.
+static START: OnceLock<String> = OnceLock::new();
+
+/// Notes that this process begins.
+pub fn begin() {
+    START.get_or_init(now);
 }
 
 /// The facts about the origin of a page, by name. `parts` are the runs that were collected, if the
@@ -42,7 +51,7 @@ pub fn facts(machine: &Machine, parts: &[Run]) -> Vec<(&'static str, String)> {
     if parts.len() > 1 {
         command.push_str(" (other parts: another --shard and --out)");
     }
-    let collected = format!("{} by {}", here.date, here.command);
+    let collected = format!("{} by {}", now(), here.command);
     facts.extend([("Date", date), ("Command", command), ("Collected", collected)]);
     facts
 }

@@ -13,7 +13,7 @@ use crate::flags::args::Format;
 use crate::flags::error::Error;
 use crate::flags::reproduce::ReproduceArgs;
 use crate::flags::site::Site;
-use crate::output::{File, Outputs};
+use crate::output::{self, File, Outputs};
 use serde::{Deserialize, Serialize};
 
 /// The experiments of a reproduction.
@@ -93,6 +93,10 @@ impl Campaign for Parts {
             let report = Report::new(experiment, &mut lab, outcome.evidence);
             outputs.tried(report::print(&report, self.format));
             reports.push(report);
+        }
+        if matches!(self.format, Format::Table) {
+            let text = remarks.iter().fold(String::new(), |text, of| text + "\n" + of + "\n");
+            outputs.tried(output::text(&text));
         }
         lab.machine = collected.machine;
         if let Some(file) = self.page {

@@ -127,7 +127,7 @@ impl Watched {
             time,
             number: self.runs,
             window: self.traffic.choice.start(),
-            growth: None,
+            limit: None,
         };
         let outcome = self.subject.run(&self.traffic, &spec, &self.crew)?;
         self.ledger.book(&outcome.tally);

@@ -14,7 +14,7 @@ mod names;
 
 use super::render;
 use super::report::{LoadRow, Report, Row, RowKey};
-use crate::drive::stats::{self, Interval};
+use crate::drive::stats::Interval;
 use crate::flags::error::Error;
 use crate::flags::units::plural;
 use crate::page::chart::{Bar, Bars, Lines, Point};
@@ -37,8 +37,13 @@ pub fn page(report: &Report) -> Result<String, Error> {
     }
     compared::section(&mut page, report);
     across::first(&mut page, report, &names);
-    for rows in report.results.chunk_by(|a, b| a.key.cell == b.key.cell) {
-        cell(&mut page, report, &names, rows);
+    let keys = report.loads.iter().map(|load| &load.key);
+    let keys = keys.chain(report.results.iter().map(|row| &row.key));
+    let mut cells: Vec<&RowKey> = keys.collect();
+    cells.sort_by_key(|key| key.cell);
+    cells.dedup_by_key(|key| key.cell);
+    for key in cells {
+        cell(&mut page, report, &names, key);
     }
     across::keys(&mut page, report, &names);
     across::mixes(&mut page, report, &names);
@@ -78,7 +83,7 @@ fn facts(report: &Report, names: &Names) -> Vec<(&'static str, String)> {
         let text = format!(
             "in {} of the rounds; {}",
             config.loads,
-            stats::meaning(config.load_interval_coverage)
+            report.meaning(config.load_interval_coverage)
         );
         facts.push(("Loads", text));
     }
@@ -112,15 +117,15 @@ fn method(report: &Report, names: &Names) -> String {
         config.seconds,
         config.seed,
     );
-    let _ = write!(text, " A figure: {}.", stats::meaning(config.interval_coverage));
+    let _ = write!(text, " A figure: {}.", report.meaning(config.interval_coverage));
     if names.count() > 1 {
         text.push_str(" A ratio is the median of the rounds' ratios to the first contender.");
     }
     text
 }
 
-fn cell_id(row: &Row) -> String {
-    format!("cell-{}", row.key.cell)
+fn cell_id(key: &RowKey) -> String {
+    format!("cell-{}", key.cell)
 }
 
 /// The items, each once, in the order of their first occurrence.
@@ -133,12 +138,14 @@ fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
     })
 }
 
-/// The section of a key space.
-fn cell(page: &mut Page, report: &Report, names: &Names, rows: &[Row]) {
-    page.heading(2, &cell_id(&rows[0]), &render::keys_heading(&rows[0].key));
-    for workload in distinct(rows.iter().map(render::workload)) {
-        let rows: Vec<&Row> = rows.iter().filter(|row| render::workload(row) == workload).collect();
-        let id = page::id(format!("{} {workload}", cell_id(rows[0])));
+/// The section of the key space of `key`.
+fn cell(page: &mut Page, report: &Report, names: &Names, key: &RowKey) {
+    page.heading(2, &cell_id(key), &render::keys_heading(key));
+    let rows: Vec<&Row> = report.results.iter().filter(|row| row.key.cell == key.cell).collect();
+    for workload in distinct(rows.iter().map(|row| render::workload(row))) {
+        let of = |row: &&Row| render::workload(row) == workload;
+        let rows: Vec<&Row> = rows.iter().copied().filter(of).collect();
+        let id = page::id(format!("{} {workload}", cell_id(key)));
         page.heading(3, &id, &page::capital(&workload));
         page.charts(&[throughput(names, &rows), ratios(names, &rows)]);
         for threads in distinct(rows.iter().map(|row| row.threads)) {
@@ -149,7 +156,7 @@ fn cell(page: &mut Page, report: &Report, names: &Names, rows: &[Row]) {
         latency::section(page, names, &rows);
     }
     let loads: Vec<&LoadRow> =
-        report.loads.iter().filter(|load| load.key.cell == rows[0].key.cell).collect();
+        report.loads.iter().filter(|load| load.key.cell == key.cell).collect();
     if !loads.is_empty() {
         load(page, names, &loads);
     }
@@ -254,8 +261,12 @@ fn ratios(names: &Names, rows: &[&Row]) -> String {
         let text = format!("{:.2}", ratio.median);
         Some(Bar { text, ..bar(names, &row.key, group(row), ratio) })
     });
-    let first = rows.first().map_or_else(String::new, |row| names.name(&row.key));
-    let title = format!("Ratio to {first}");
+    // A contender that was wrong with some number of threads has no rows there.
+    let firsts = rows.chunk_by(|a, b| a.threads == b.threads).map(|rows| names.name(&rows[0].key));
+    let title = match &distinct(firsts)[..] {
+        [first] => format!("Ratio to {first}"),
+        _ => "Ratio to the first contender".into(),
+    };
     let mut bars: Vec<Bar> = bars.collect();
     // Groups keep the order of the threads.
     bars.sort_by(|a, b| {
@@ -305,6 +316,7 @@ fn builds(page: &mut Page, report: &Report) {
         "threads",
         "mix",
         "batch",
+        "scans",
         "ratio",
         "interval",
     ]);
@@ -318,6 +330,8 @@ fn builds(page: &mut Page, report: &Report) {
             build.threads.to_string(),
             build.mix.clone(),
             build.batch.to_string(),
+            render::scans(build.scan_by, build.scan_length)
+                .unwrap_or_else(|| render::NOTHING.into()),
             ratio,
             ends,
         ]);

@@ -6,7 +6,7 @@ pub(super) mod latency;
 
 use super::report::{LoadRow, Report, Row, RowKey};
 use crate::campaign;
-use crate::drive::stats::{self, Interval};
+use crate::drive::stats::Interval;
 use crate::flags::args::Format;
 use crate::flags::error::Error;
 use crate::flags::units;
@@ -31,7 +31,10 @@ impl Report {
             Format::Json => output::json(self),
             Format::Csv => {
                 let records = self.results.iter().map(|row| csv::record(self, row));
-                campaign::remarks::csv(csv::HEADER, records, &self.remarks)
+                let is_whole =
+                    !self.is_cut() && self.left_out.is_empty() && self.remarks.is_empty();
+                let remarks = if is_whole { Vec::new() } else { remarks(self) };
+                campaign::remarks::csv(csv::HEADER, records, &remarks)
             }
         }
     }
@@ -81,6 +84,7 @@ impl Report {
         let of = self.builds.iter().filter(|build| {
             (build.cell, build.threads, &build.mix, build.batch)
                 == (row.key.cell, row.threads, &row.mix, row.batch)
+                && (build.scan_by, build.scan_length) == (row.scan_by, row.scan_length)
         });
         let places: HashSet<_> =
             of.clone().map(|build| (build.placement, build.pages.as_str())).collect();
@@ -127,14 +131,14 @@ impl Report {
         _ = writeln!(
             text,
             "Mops/s: {}; ratio: median of the rounds' ratios to the first row",
-            stats::meaning(config.interval_coverage)
+            self.meaning(config.interval_coverage)
         );
         if config.loads < config.rounds {
             _ = writeln!(
                 text,
                 "loads: in {} of the rounds; {}",
                 config.loads,
-                stats::meaning(config.load_interval_coverage)
+                self.meaning(config.load_interval_coverage)
             );
         }
         if let Some(counters) = &config.counted.counters {
@@ -163,6 +167,10 @@ pub(super) fn remarks(report: &Report) -> Vec<String> {
     if report.interrupted {
         remarks.push("Interrupted: this is what was finished.".into());
     }
+    if let Some(error) = &report.stopped {
+        remarks.push(format!("Stopped: {error}. This is what was finished before."));
+    }
+    remarks.extend(report.left_out.iter().map(|error| format!("Left out: {error}.")));
     remarks.extend(report.remarks.iter().cloned());
     if report.results.iter().any(|row| !row.checked) {
         remarks.push("Rows marked ? were not checked at the end.".into());
@@ -170,8 +178,9 @@ pub(super) fn remarks(report: &Report) -> Vec<String> {
     if let Some(share) = report.busy_share() {
         remarks.push(format!(
             "The threads of one row got {:.0} % of their cores' time: they wait for one another, or \
-             something else is running. If so, repeat on an idle machine, or read the last columns: \
-             operations per second of processor time, as if waiting took none.",
+             something else is running. If so, repeat on an idle machine, or read the column \
+             Mops/CPU s and the ratio behind it: operations per second of processor time, as if \
+             waiting took none.",
             100.0 * share
         ));
     }
@@ -221,16 +230,23 @@ fn table_heading(row: &Row) -> String {
 /// The workload of a row: its mix, scans and batch.
 pub(super) fn workload(row: &Row) -> String {
     let mut text = format!("mix {}", row.mix);
-    match (row.scan_by, row.scan_length) {
-        (Some("next"), Some(length)) => _ = write!(text, " (scans of {length}, one by one)"),
-        (_, Some(length)) => _ = write!(text, " (scans of {length})"),
-        (Some(_), None) => text.push_str(" (scans of everything)"),
-        (None, None) => {}
+    if let Some(scans) = scans(row.scan_by, row.scan_length) {
+        _ = write!(text, " (scans of {scans})");
     }
     if row.batch > 1 {
         _ = write!(text, ", batches of {}", row.batch);
     }
     text
+}
+
+/// The entries that a scan reads, and how, in words. `None` without scans.
+pub(super) fn scans(by: Option<&str>, length: Option<usize>) -> Option<String> {
+    match (by, length) {
+        (Some("next"), Some(length)) => Some(format!("{length}, one by one")),
+        (_, Some(length)) => Some(length.to_string()),
+        (Some(_), None) => Some("everything".into()),
+        (None, None) => None,
+    }
 }
 
 /// The table of runs in one configuration.
