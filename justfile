@@ -91,7 +91,7 @@ fuzz seconds="60":
 verify seconds="60":
     cargo run --release -- verify --seconds {{seconds}}
 
-# Hold `silvics advise` against every candidate on fourteen workloads: half an hour on two
+# Hold `silvics advise` against every candidate on seventeen workloads: half an hour on two
 # cores, and the builds. A run that was interrupted goes on.
 advised:
     cargo build --release

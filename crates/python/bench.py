@@ -57,7 +57,9 @@ class Table:
         print("| row | silvics, ns | other side, ns | ratio | target |")
         print("|---|---|---|---|---|")
         for name, mine, others, ratio, target in self.rows:
-            print(f"| {name} | {mine:.0f} | {others:.0f} | {ratio:.2f} | {target} |")
+            missed = ", missed" if target and ratio < target else ""
+            bar = f"≥ {target}{missed}" if target else "–"
+            print(f"| {name} | {mine:.0f} | {others:.0f} | {ratio:.2f} | {bar} |")
 
 
 def same(one, two):

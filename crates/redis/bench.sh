@@ -10,7 +10,7 @@ set -euo pipefail
 cd "$(dirname "$0")"
 source ./setup.sh
 
-entries=1000000 requests=2000000 ranges=300000 runs=5 server=redis-server
+entries=1000000 requests=1000000 ranges=300000 runs=5 server=redis-server
 for option in "$@"; do
   case $option in
     --quick) entries=20000 requests=40000 ranges=4000 runs=2 ;;

@@ -29,7 +29,7 @@ static ALLOCATOR: memory::CountingAllocator = memory::CountingAllocator;
 const ADDRESSES: usize = 1 << 20;
 /// The part of them that the slowest contender looks up.
 const SLOW: usize = 32;
-const ROUNDS: usize = 7;
+const ROUNDS: usize = 5;
 
 /// The time that the processor has spent on this thread. Other programs and a writer take time from
 /// the processors, but not from this clock.

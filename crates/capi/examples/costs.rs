@@ -154,7 +154,10 @@ fn measure(row: &mut Row<'_>, rounds: usize, count: usize) {
         at(&mut ratios, 0.5),
         at(&mut ratios, 0.25),
         at(&mut ratios, 0.75),
-        row.bar.map_or("–".into(), |bar| format!("{bar}")),
+        row.bar.map_or("–".into(), |bar| {
+            let missed = if at(&mut ratios, 0.5) < bar { ", missed" } else { "" };
+            format!("≥ {bar}{missed}")
+        }),
     );
 }
 

@@ -411,8 +411,17 @@ const CONTENDERS: &[Contender] = &[
 
 fn row(pattern: &str, threads: usize) {
     let crews: Vec<_> = CONTENDERS.iter().map(|(_, crew)| crew(pattern, threads)).collect();
-    let rounds: Vec<Vec<f64>> =
-        (0..ROUNDS).map(|_| crews.iter().map(Crew::turn).collect()).collect();
+    let rounds: Vec<Vec<f64>> = (0..ROUNDS)
+        .map(|round| {
+            let mut times = vec![0.0; crews.len()];
+            for turn in 0..crews.len() {
+                // A B C, then C B A.
+                let at = if round % 2 == 0 { turn } else { crews.len() - 1 - turn };
+                times[at] = crews[at].turn();
+            }
+            times
+        })
+        .collect();
     print!("| `{pattern}` | {threads} |");
     for (at, of) in crews.into_iter().enumerate() {
         let time = median(rounds.iter().map(|round| round[at]));

@@ -2,8 +2,10 @@
 //!
 //! * a region differs from what its table comes to, has no table, or a table has no region or no
 //!   data;
-//! * its figures are those of a trial, of another command than the manifest has, or of several
-//!   commits or machines;
+//! * its figures are those of a trial, of another command than the manifest has, or of another
+//!   commit than those of other pages;
+//! * its figures are of several machines; README, docs/results and the ways from other crates
+//!   ([`together`]) count as one page here;
 //! * a table of figures stands outside of regions, or a measured figure in a sentence, and is not
 //!   declared exact;
 //! * kept output has no run;
@@ -17,7 +19,7 @@ use crate::data::{self, Data};
 use crate::experiments;
 use crate::fault::{Fault, read};
 use crate::host::git;
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, Run};
 use crate::measure::command;
 use crate::page::{Text, data_of};
 use crate::table::{render, short};
@@ -144,7 +146,7 @@ fn page(
 /// The stamps of all runs, and the results of experiments unless figures may be unmeasured.
 fn runs(manifest: &Manifest, unmeasured: bool, findings: &mut Vec<String>) -> Result<(), Fault> {
     let mut commits: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    let mut machines: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    let mut machines: BTreeMap<String, BTreeMap<String, Vec<&str>>> = BTreeMap::new();
     for run in manifest.runs() {
         let Some(Data { stamp, .. }) = Data::read(Path::new(data::FOLDER), &run.id)? else {
             continue;
@@ -155,19 +157,25 @@ fn runs(manifest: &Manifest, unmeasured: bool, findings: &mut Vec<String>) -> Re
             findings.push(format!("run `{}`: the manifest has another command now", run.id));
         }
         commits.entry(stamp.commit).or_default().push(&run.id);
-        machines.entry(stamp.machine).or_default().push(&run.id);
-    }
-    for (what, places) in [("commits", &commits), ("machines", &machines)] {
-        if places.len() > 1 {
-            let list: Vec<String> = places
-                .iter()
-                .map(|(place, runs)| {
-                    let place = if what == "commits" { short(place) } else { place };
-                    format!("{place} ({})", runs.join(", "))
-                })
-                .collect();
-            findings.push(format!("the figures are of {} {what}: {}", list.len(), list.join("; ")));
+        for place in places(manifest, run) {
+            machines
+                .entry(place)
+                .or_default()
+                .entry(stamp.machine.clone())
+                .or_default()
+                .push(&run.id);
         }
+    }
+    let named = |(place, runs): (&str, &Vec<&str>)| format!("{place} ({})", runs.join(", "));
+    if commits.len() > 1 {
+        let list: Vec<String> = commits.iter().map(|(of, runs)| named((short(of), runs))).collect();
+        findings.push(format!("the figures are of {} commits: {}", list.len(), list.join("; ")));
+    }
+    for (place, machines) in machines.iter().filter(|(_, machines)| machines.len() > 1) {
+        let list: Vec<String> = machines.iter().map(|(of, runs)| named((of, runs))).collect();
+        let count = list.len();
+        findings
+            .push(format!("the figures of {place} are of {count} machines: {}", list.join("; ")));
     }
     for commit in commits.keys() {
         findings.extend(age(commit));
@@ -180,6 +188,26 @@ fn runs(manifest: &Manifest, unmeasured: bool, findings: &mut Vec<String>) -> Re
         findings.extend(experiments::findings(only.map(String::as_str))?);
     }
     Ok(())
+}
+
+/// The pages that have a table of a run, by name. Those of [`together`] have one name.
+fn places(manifest: &Manifest, run: &Run) -> BTreeSet<String> {
+    let own = manifest.tables().filter(|(_, table)| table.runs().contains(&run.id));
+    let name = |page: &Path| {
+        if together(page) {
+            "README, docs/results and the ways from other crates".into()
+        } else {
+            page.display().to_string()
+        }
+    };
+    own.map(|(page, _)| name(page)).collect()
+}
+
+/// Whether a page is one of those whose figures are read together. The machines of the others may
+/// differ: a campaign takes hours, and each of these pages stands alone.
+fn together(page: &Path) -> bool {
+    let name = page.to_string_lossy();
+    ["README.md", "docs/results/", "docs/migrate"].iter().any(|start| name.starts_with(start))
 }
 
 /// Says so if the figures of the long run are of another commit than the tables: it is repeated

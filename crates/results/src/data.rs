@@ -33,6 +33,9 @@ pub(crate) struct Data {
     /// The fields that all records share.
     common: Record,
     records: Vec<Record>,
+    /// The contenders that were left out, each with the reason.
+    #[serde(default)]
+    pub(crate) left_out: Vec<String>,
     /// The lines of the output, if it is text.
     pub(crate) text: Vec<String>,
 }
@@ -63,15 +66,19 @@ impl Data {
         if let Some(line) = output.lines().find(|line| line.starts_with("skipped")) {
             return fault(format!("the command did not run: {line}"));
         }
-        let (records, text) = match format {
-            Format::Json => (of_json(output)?, Vec::new()),
-            Format::Text => (of_tables(output), output.trim().lines().map(str::to_owned).collect()),
+        let lines = || output.trim().lines().map(str::to_owned).collect();
+        let (records, left_out, text) = match format {
+            Format::Json => {
+                let (records, left_out) = of_json(output)?;
+                (records, left_out, Vec::new())
+            }
+            Format::Text => (of_tables(output), Vec::new(), lines()),
         };
         if records.is_empty() && text.is_empty() {
             return fault("the command printed nothing");
         }
         let (common, records) = hoist(records);
-        Ok(Self { stamp, common, records, text })
+        Ok(Self { stamp, common, records, left_out, text })
     }
 
     /// The records, whole.
@@ -101,10 +108,11 @@ impl Data {
             if items.is_empty() { String::new() } else { format!("\n{}\n", items.join(",\n")) }
         };
         let text = format!(
-            "{{\n\"stamp\": {},\n\"common\": {},\n\"records\": [{}],\n\"text\": [{}]\n}}\n",
+            "{{\n\"stamp\": {},\n\"common\": {},\n\"records\": [{}],\n\"left_out\": {},\n\"text\": [{}]\n}}\n",
             json(&self.stamp),
             json(&self.common),
             lines(self.records.iter().map(json).collect()),
+            json(&self.left_out),
             lines(self.text.iter().map(json).collect()),
         );
         std::fs::create_dir_all(folder)
@@ -122,12 +130,18 @@ fn json<T: Serialize + ?Sized>(value: &T) -> String {
     serde_json::to_string(value).expect("maps with names as keys have a form in JSON")
 }
 
-fn of_json(output: &str) -> Result<Vec<Record>, Fault> {
+/// The records of an output, and the contenders that were left out.
+fn of_json(output: &str) -> Result<(Vec<Record>, Vec<String>), Fault> {
     let whole: Value = serde_json::from_str(output)
         .map_err(|error| Fault(format!("the command printed no JSON: {error}")))?;
     if whole["interrupted"] == Value::Bool(true) {
         return fault("the command was interrupted");
     }
+    if let Some(error) = whole["stopped"].as_str() {
+        return fault(format!("the command stopped: {error}"));
+    }
+    let left_out = whole["left_out"].as_array().into_iter().flatten();
+    let left_out = left_out.filter_map(Value::as_str).map(str::to_owned).collect();
     let mut records = Vec::new();
     for part in ["results", "loads", "builds"] {
         for item in whole[part].as_array().into_iter().flatten() {
@@ -146,7 +160,7 @@ fn of_json(output: &str) -> Result<Vec<Record>, Fault> {
     if records.is_empty() {
         return fault("the JSON of the command has no results");
     }
-    Ok(records)
+    Ok((records, left_out))
 }
 
 /// The row of a contender of a store with its best number of threads.
@@ -277,7 +291,8 @@ pub(crate) mod tests {
         let output = r#"{"results": [
             {"index": "a", "threads": 2, "cell": 0, "mops": {"median": 1.234567, "low": 1.0}, "x": null},
             {"index": "b", "threads": 2, "samples": [1.5, 2.5]}],
-            "loads": [{"index": "a", "threads": 1}], "interrupted": false}"#;
+            "loads": [{"index": "a", "threads": 1}], "interrupted": false, "stopped": null,
+            "left_out": ["`peer:c` lost a key"]}"#;
         let data = Data::of(stamp("c"), Format::Json, output).unwrap();
         let folder = tempfile::tempdir().unwrap();
         data.write(folder.path(), "id").unwrap();
@@ -288,6 +303,7 @@ pub(crate) mod tests {
         assert_eq!(records[0]["threads"], 2);
         assert_eq!(records[1]["samples"][1], 2.5);
         assert_eq!(records[2]["part"], "loads");
+        assert_eq!(data.left_out, ["`peer:c` lost a key"]);
         assert!(!records[0].contains_key("cell") && !records[0].contains_key("x"));
         assert!(Data::read(folder.path(), "other").unwrap().is_none());
     }
@@ -297,6 +313,8 @@ pub(crate) mod tests {
         let refused = |format, output| Data::of(stamp("c"), format, output).unwrap_err().0;
         let interrupted = r#"{"results": [], "interrupted": true}"#;
         assert_eq!(refused(Format::Json, interrupted), "the command was interrupted");
+        let stopped = r#"{"results": [{"index": "a"}], "stopped": "no memory"}"#;
+        assert_eq!(refused(Format::Json, stopped), "the command stopped: no memory");
         assert!(refused(Format::Json, r#"{"results": []}"#).contains("no results"));
         assert!(refused(Format::Json, "{").contains("no JSON"));
         assert!(refused(Format::Text, "\n").contains("nothing"));

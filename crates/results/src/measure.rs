@@ -102,8 +102,11 @@ impl<'a> Pending<'a> {
         }
         let start = Instant::now();
         let output = shell(command)?;
-        if !self.options.trial && host::commit()? != self.commit {
-            return fault("another commit was checked out meanwhile");
+        if !self.options.trial {
+            if host::commit()? != self.commit {
+                return fault("another commit was checked out meanwhile");
+            }
+            host::refuse_changes("the run may have measured them: restore the tree")?;
         }
         let stamp = Stamp {
             command: command.into(),
@@ -164,7 +167,10 @@ fn make(source: &Source, commands: &[String]) -> Result<(), Fault> {
     println!("== {name}");
     let folder = source.path.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder).map_err(|error| Fault(format!("{name}: {error}")))?;
-    shell(&source.command)?;
+    // A command that is interrupted leaves no file of this name.
+    let part = format!("{name}.part");
+    shell(&source.command.replace(&name, &part))?;
+    _ = std::fs::rename(&part, &source.path);
     if source.path.exists() {
         Ok(())
     } else {

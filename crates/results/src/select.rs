@@ -170,12 +170,30 @@ fn divided(
         let mut ratios: Vec<f64> = own.iter().zip(&base).map(|(own, base)| own / base).collect();
         ratios.sort_by(f64::total_cmp);
         let middle = f64::midpoint(ratios[(ratios.len() - 1) / 2], ratios[ratios.len() / 2]);
-        let (low, high) = (ratios[0], ratios[ratios.len() - 1]);
+        let end = outer(ratios.len());
+        let (low, high) = (ratios[end], ratios[ratios.len() - 1 - end]);
         return Ok(Some(Figure { low, median: middle, high, many: false }));
     }
     let Some(base) = of_record(&base, field) else { return Ok(None) };
     let median = own.median / base.median;
     Ok(Some(Figure { low: median, median, high: median, many: false }))
+}
+
+/// How many of the least and of the largest of `n` samples lie outside of the interval of their
+/// median, as `bench` takes it: the most with which it covers the median with 95 %.
+fn outer(n: usize) -> usize {
+    let mut probability = 0.5_f64.powi(i32::try_from(n).unwrap_or(i32::MAX));
+    let mut tail = probability;
+    let mut outside = 0;
+    for k in 1..n.div_ceil(2) {
+        probability *= (n - k + 1) as f64 / k as f64;
+        tail += probability;
+        if 1.0 - 2.0 * tail < 0.95 {
+            break;
+        }
+        outside = k;
+    }
+    outside
 }
 
 impl Figure {
@@ -193,9 +211,9 @@ impl Figure {
                 format!("{} to {}", percent(self.low), percent(self.high))
             }
             Show::Percent => percent(self.median),
-            Show::Interval if self.many => String::new(),
+            Show::Interval if self.many || self.low >= self.high => String::new(),
             Show::Interval => format!("{} – {}", digits(self.low), digits(self.high)),
-            Show::Both if !self.many => {
+            Show::Both if !self.many && self.low < self.high => {
                 format!("{} ({} – {})", digits(self.median), digits(self.low), digits(self.high))
             }
             _ if self.many && digits(self.low) != digits(self.high) => {

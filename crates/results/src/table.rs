@@ -30,6 +30,10 @@ pub(crate) fn render(table: &Table, runs: &Runs) -> Result<String, Fault> {
     } else {
         text.push_str(&grids(table, runs).map_err(at)?);
     }
+    for line in ids.iter().flat_map(|id| &runs[id].left_out) {
+        let line = format!("Left out: {line}.");
+        writeln!(text, "{}\n", wrapped(&line, WIDTH).join("\n")).expect("a string");
+    }
     text.push_str(&stamped(&stamps));
     if !table.commands {
         let runs = format!("<!-- The runs: {} -->", ids.join(", "));
@@ -181,8 +185,9 @@ fn line(
         if column.show == Show::Bar {
             let bar = bars.next().map_or("", |bar| bar);
             line.push(match last {
-                Some(figure) if !bar.is_empty() => crate::select::Figure::beside(figure, bar)?,
-                _ => bar.into(),
+                _ if bar.is_empty() => String::new(),
+                Some(figure) => crate::select::Figure::beside(figure, bar)?,
+                None => format!("{bar}, not measured"),
             });
             continue;
         }

@@ -246,7 +246,38 @@ fn a_release_or_another_commit_or_machine_makes_figures_stale() {
     let machine = data.split("\"machine\":\"").nth(1).unwrap().split('"').next().unwrap();
     repository.replace("docs/results/data/calls.json", machine, "another machine");
     let (_, text) = repository.run(&["--check"]);
-    assert!(text.contains("the figures are of 2 machines"), "{text}");
+    let place = "README, docs/results and the ways from other crates";
+    assert!(text.contains(&format!("the figures of {place} are of 2 machines")), "{text}");
+}
+
+/// A page that is read alone.
+#[test]
+fn a_page_of_docs_may_be_of_another_machine() {
+    let repository = Repository::new();
+    let runs = |id: &str| {
+        format!(
+            "[[run]]\nid = \"{id}\"\ncommand = \"cat calls\"\nminutes = 1\nformat = \"text\"\n\
+             [[table]]\nid = \"{id}\"\nwhere = {{ run = \"{id}\" }}\ntake = []\n"
+        )
+    };
+    let manifest = format!("page = \"docs/alone.md\"\n{}{}", runs("one"), runs("two"));
+    fs::write(repository.path("docs/results/alone.toml"), manifest).unwrap();
+    fs::write(repository.path("calls"), "| call | ns |\n|---|---|\n| get | 5.5 |\n").unwrap();
+    let page = format!("# A page\n\n{}\ntext\n\n{}", region("one"), region("two"));
+    fs::write(repository.path("docs/alone.md"), page).unwrap();
+    repository.commit();
+    repository.must(&[]);
+    let elsewhere = |id: &str| {
+        let name = format!("docs/results/data/{id}.json");
+        let data = repository.read(&name);
+        let machine = data.split("\"machine\":\"").nth(1).unwrap().split('"').next().unwrap();
+        repository.replace(&name, machine, "another machine");
+        repository.must(&["--write"]);
+    };
+    elsewhere("one");
+    repository.finds("the figures of docs/alone.md are of 2 machines");
+    elsewhere("two");
+    repository.must(&["--check"]);
 }
 
 /// The results of two experiments, which no manifest has.

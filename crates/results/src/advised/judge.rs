@@ -237,7 +237,7 @@ mod tests {
     fn good(at: usize) -> Held {
         let mut answer = held(
             if at == 3 { 0.5 } else { 0.91 },
-            if at < 9 { Some(0.95) } else { None },
+            if at < 12 { Some(0.95) } else { None },
             (at < 10).then_some(at > 0),
             60.0,
         );
@@ -249,8 +249,8 @@ mod tests {
 
     #[test]
     fn each_bar_is_missed_by_answers_that_miss_it() {
-        let all = || (0..14).map(|at| Some(good(at))).collect::<Vec<_>>();
-        // The advice of these answers is one candidate, which is good on thirteen.
+        let all = || (0..WORKLOADS.len()).map(|at| Some(good(at))).collect::<Vec<_>>();
+        // The advice of these answers is one candidate, which is good on sixteen.
         assert_eq!(missed(all()), [3]);
         let varied = |mut all: Vec<Option<Held>>| {
             for held in all.iter_mut().flatten().take(3) {
@@ -264,13 +264,13 @@ mod tests {
             all[at] = answer;
             missed(all)
         };
-        assert_eq!(with(13, None), [0, 1, 2, 3, 5]);
-        assert_eq!(with(13, Some(held(0.89, None, None, 1.0))), [1]);
-        assert_eq!(with(13, Some(held(1.0, Some(0.9), None, 1.0))), [2]);
+        assert_eq!(with(16, None), [0, 1, 2, 3, 5]);
+        assert_eq!(with(16, Some(held(0.89, None, None, 1.0))), [1]);
+        assert_eq!(with(16, Some(held(1.0, Some(0.9), None, 1.0))), [2]);
         assert_eq!(with(5, Some(held(1.0, Some(1.0), Some(false), 1.0))), [4]);
         assert_eq!(with(5, Some(held(1.0, Some(1.0), Some(true), 60.1))), [5]);
         let constant: Vec<_> =
-            (0..14).map(|_| Some(held(1.0, Some(1.0), Some(true), 1.0))).collect();
+            (0..WORKLOADS.len()).map(|_| Some(held(1.0, Some(1.0), Some(true), 1.0))).collect();
         assert_eq!(missed(constant), [2, 3]);
     }
 

@@ -1,4 +1,4 @@
-//! Holds the advice of `silvics advise` against every candidate, on fourteen workloads, and judges
+//! Holds the advice of `silvics advise` against every candidate, on seventeen workloads, and judges
 //! it: `just advised`. It takes half an hour on two cores, and memory for ten times the keys.
 //!
 //! Each result is a file of the folder. A run that was interrupted goes on with the workloads that

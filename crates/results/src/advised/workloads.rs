@@ -18,7 +18,7 @@ const fn workload(name: &'static str, flags: &'static str) -> Workload {
 
 /// The workloads. `LINES` is a file with the lines of the sources, `TRACE` one with the trace of
 /// the example `recorded`.
-pub(crate) const WORKLOADS: [Workload; 14] = [
+pub(crate) const WORKLOADS: [Workload; 17] = [
     workload("integers, lookups", "--keys 1M --mix 100/0/0"),
     workload("random integers, some updates", "--keys 1M --dist sparse --mix 90/5/5"),
     workload("integers, calls of many keys", "--keys 1M --mix 100/0/0 --batch 64"),
@@ -37,6 +37,9 @@ pub(crate) const WORKLOADS: [Workload; 14] = [
         "wide keys, skewed upserts",
         "--keys 500k --key-type u128 --mix 0/0/0/0/100 --dist zipf:0.99",
     ),
+    workload("random integers, half updates", "--keys 500k --dist sparse --mix 50/25/25"),
+    workload("UUIDs", "--keys 200k --keyset uuid --mix 90/5/5"),
+    workload("words, lookups", "--keys 200k --keyset words --mix 100/0/0"),
     workload("lines of sources, a key file", "--key-file LINES --mix 80/10/5/5"),
     workload("timers, a trace", "--trace TRACE"),
 ];
