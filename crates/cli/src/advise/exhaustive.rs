@@ -11,11 +11,14 @@ use std::time::Duration;
 
 /// The time of a run.
 const TIME: Duration = Duration::from_millis(100);
-/// The rounds of all candidates, and then, on fresh indexes, of those with [`CLOSE`] of the best
-/// score.
+/// The rounds of all candidates, then, on fresh indexes, of those with [`CLOSE`] of the best score,
+/// and of those with [`LAST`] of the best score of these. The last rounds alone are judged: the
+/// best of many medians would be one that chance favours.
 const ROUNDS: usize = 3;
-const CLOSE_ROUNDS: usize = 9;
+const CLOSE_ROUNDS: usize = 5;
 const CLOSE: f64 = 0.75;
+const LAST_ROUNDS: usize = 15;
+const LAST: f64 = 0.85;
 /// A structure with less than this share of the fastest is measured in its usual place alone.
 const FAR: f64 = 0.3;
 /// Two structures whose times differ by less have no order.
@@ -64,16 +67,12 @@ pub fn measure<K: BenchKey + ?Sized>(
     let mut trials = once(lab, every)?;
     let measured = trials.len() + far;
     trials.retain(|trial| has_its_pages(trial) || must(trial));
-    let first = scores(lab.plan.goal, &trials);
-    let top = first.iter().copied().fold(0.0, f64::max);
-    let measure = lab::fastest(&trials).map(|trial| trial.candidate);
-    let mut scored = first.into_iter();
-    trials.retain(|trial| {
-        let score = scored.next().unwrap_or(0.0);
-        score >= CLOSE * top || must(trial) || Some(trial.candidate) == measure
-    });
-    let mut trials: Vec<Trial<K>> = trials.iter().map(Trial::anew).collect();
-    lab.rounds(&mut trials, TIME, true, |_, round| round >= CLOSE_ROUNDS)?;
+    for (share, rounds) in [(CLOSE, CLOSE_ROUNDS), (LAST, LAST_ROUNDS)] {
+        trials = nearest(lab, &trials, share, must);
+        lab.rounds(&mut trials, TIME, true, |_, round| round >= rounds)?;
+        let mut rates: Vec<_> = trials.iter_mut().map(|trial| &mut trial.rates).collect();
+        without_drift(&mut rates);
+    }
     let scores = scores(lab.plan.goal, &trials);
     let top = scores.iter().copied().fold(0.0, f64::max);
     let share = |wanted: &dyn Fn(&Trial<K>) -> bool| {
@@ -101,6 +100,36 @@ pub fn measure<K: BenchKey + ?Sized>(
         order_is_right: has_order(&at_ten).then(|| is_ordered(&at_ten)),
         at_ten,
     })
+}
+
+/// The trials with a share of the best score, those that `must` stay, and the fastest one, which
+/// with the goal of memory decides which ones are fast enough. All are before their first round.
+fn nearest<K: BenchKey + ?Sized>(
+    lab: &Lab<'_, K>,
+    trials: &[Trial<K>],
+    share: f64,
+    must: impl Fn(&Trial<K>) -> bool,
+) -> Vec<Trial<K>> {
+    let scores = scores(lab.plan.goal, trials);
+    let top = scores.iter().copied().fold(0.0, f64::max);
+    let measure = lab::fastest(trials).map(|trial| trial.candidate);
+    let stays = |(trial, score): &(&Trial<K>, f64)| {
+        *score >= share * top || must(trial) || Some(trial.candidate) == measure
+    };
+    trials.iter().zip(scores).filter(stays).map(|(trial, _)| trial.anew()).collect()
+}
+
+/// Divides the rates of each round by their geometric mean: a machine that is slow in a round is so
+/// for all.
+fn without_drift(rates: &mut [&mut Vec<f64>]) {
+    let rounds = rates.iter().map(|rates| rates.len()).min().unwrap_or(0);
+    for round in 0..rounds {
+        let logarithms = rates.iter().map(|rates| rates[round].ln()).sum::<f64>();
+        let mean = (logarithms / rates.len() as f64).exp();
+        for rates in rates.iter_mut() {
+            rates[round] /= mean;
+        }
+    }
 }
 
 /// Measures each candidate that takes the longest key, one at a time: all of them may not fit into
@@ -186,7 +215,15 @@ impl Exhaustive {
 
 #[cfg(test)]
 mod tests {
-    use super::{has_order, is_ordered};
+    use super::{has_order, is_ordered, without_drift};
+
+    #[test]
+    fn a_slow_round_is_slow_for_all() {
+        let (mut one, mut other) = (vec![8.0, 4.0, 0.8], vec![2.0, 1.0, 0.2]);
+        without_drift(&mut [&mut one, &mut other]);
+        let are = |rates: &[f64], of: f64| rates.iter().all(|rate| (rate - of).abs() < 1e-9);
+        assert!(are(&one, 2.0) && are(&other, 0.5), "{one:?} {other:?}");
+    }
 
     #[test]
     fn ties_have_no_order() {
