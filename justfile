@@ -127,8 +127,8 @@ bench-clients *flags:
 bench-scans *flags:
     cargo bench -p silvics --bench scans -- {{flags}}
 
-# Measure every table of README and docs at this commit, and write them: about three hours and a
-# half and the builds, on a machine that does nothing else. A run that was interrupted goes on.
+# Measure every table of README and docs at this commit, and write them: about three hours and the
+# builds, on a machine that does nothing else. A run that was interrupted goes on.
 # `just results --list` shows the runs, `--only ID,ID` makes some, and `--check` compares the pages
 # with the kept output.
 results *flags:

