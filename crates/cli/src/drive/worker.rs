@@ -291,10 +291,10 @@ pub(super) fn run<K: BenchKey + ?Sized, S: Session<Key = K>>(
             let run = Run { entries: &drawn[range.clone()], positions: &block.positions()[range] };
             match op {
                 Op::Lookup => driver.look_up(&run),
-                Op::Insert => driver.insert(&run),
+                Op::Insert => driver.put::<false>(&run),
                 Op::Remove => driver.remove(&run),
                 Op::Scan => driver.scan(&run),
-                Op::Upsert => driver.upsert(&run),
+                Op::Upsert => driver.put::<true>(&run),
             }?;
         }
         driver.tally.ops += made as u64;
@@ -406,39 +406,31 @@ impl<'a, K: BenchKey + ?Sized, S: Session<Key = K>> Driver<'a, K, S> {
         Failure::Wrong(what.into())
     }
 
+    /// Upserts the keys of a run, or inserts them.
     #[inline(never)]
-    fn insert(&mut self, run: &Run<'_, 'a, K>) -> Result<(), Failure> {
-        let batches = run.entries.chunks(self.batch);
-        for (batch, positions) in batches.zip(run.positions.chunks(self.batch)) {
-            if let ([(key, value)], [position]) = (batch, positions) {
-                if self.session.insert(K::shorten(*key), *value).map_err(out_of_memory)? {
-                    self.inserted(*position);
-                }
-                continue;
-            }
-            let absent = &mut self.absent[..batch.len()];
-            self.session.insert_many(batch, absent).map_err(out_of_memory)?;
-            for (at, &position) in positions.iter().enumerate() {
-                if self.absent[at] {
+    fn put<const UPSERTS: bool>(&mut self, run: &Run<'_, 'a, K>) -> Result<(), Failure> {
+        if self.batch == 1 {
+            for (&(key, value), &position) in run.entries.iter().zip(run.positions) {
+                let put = if UPSERTS {
+                    self.session.upsert(key, value)
+                } else {
+                    self.session.insert(key, value)
+                };
+                if put.map_err(out_of_memory)? {
                     self.inserted(position);
                 }
             }
+            return Ok(());
         }
-        Ok(())
-    }
-
-    #[inline(never)]
-    fn upsert(&mut self, run: &Run<'_, 'a, K>) -> Result<(), Failure> {
         let batches = run.entries.chunks(self.batch);
         for (batch, positions) in batches.zip(run.positions.chunks(self.batch)) {
-            if let ([(key, value)], [position]) = (batch, positions) {
-                if self.session.upsert(K::shorten(*key), *value).map_err(out_of_memory)? {
-                    self.inserted(*position);
-                }
-                continue;
-            }
             let absent = &mut self.absent[..batch.len()];
-            self.session.upsert_many(batch, absent).map_err(out_of_memory)?;
+            let put = if UPSERTS {
+                self.session.upsert_many(batch, absent)
+            } else {
+                self.session.insert_many(batch, absent)
+            };
+            put.map_err(out_of_memory)?;
             for (at, &position) in positions.iter().enumerate() {
                 if self.absent[at] {
                     self.inserted(position);
