@@ -15,7 +15,7 @@
 //! | `{"silvics_trace": 1, "key_type": "u64", "present": 3}` | the first line, with the version of the format |
 //! | `{"present": KEY}` | a key that was present when the recording began, in ascending order |
 //! | `{"op": "get", "thread": 0, "key": KEY}` | an operation on one key |
-//! | `{"op": "get_many", "thread": 0, "keys": [KEY, …]}` | a batch: `get_many` or `insert_many`, of at most 64 keys: a map hands its index no more at once |
+//! | `{"op": "get_many", "thread": 0, "keys": [KEY, …]}` | a batch: `get_many` or `insert_many` |
 //! | `{"op": "scan", "thread": 0, "from": KEY, "entries": 7, "descending": false}` | a scan |
 //! | `{"op": "first", "thread": 0, "key": KEY}` | `first`, `last`, `pop_first` or `pop_last`, with the key that it found, or `null` |
 //! | `{"end": 1000}` | the last line, with the number of operations: without it the trace was cut short |
@@ -24,6 +24,7 @@
 //! * Operations on one key are `get`, `insert` (or replace), `try_insert` and `remove`. They are
 //!   those that reach the index, by what they did: a `compute` is a `get` and then an `insert`, a
 //!   `try_insert` or a `remove`, and a step that found another state is a `get`.
+//! * A batch has at most 64 keys, because a map hands its index no more at once.
 //! * `entries` is the number of entries that a scan read from the index. Owned ranges read ahead,
 //!   and so does a range of a view if its values are not small.
 //!   `from` is `null` if the scan began at an end.
