@@ -325,10 +325,10 @@ fn stale_results_of_experiments_are_found() {
         &of("two", "0.2.0", &commit),
         "the results are of 2 machines: cpu \"one\" (bst/1.2); cpu \"two\" (ets/5.2)",
     );
-    write(&right, &of("one", "0.2.0", "\"0badc0de\""));
-    repository.finds("the result of ets/5.2 is of commit 0badc0de, and the tables are of ");
+    write(&right, &of("one", "0.2.0", "\"00000000\""));
+    repository.finds("the result of ets/5.2 is of commit 00000000, and the tables are of ");
     fs::remove_dir_all(repository.path("docs/results/data")).unwrap();
-    repository.finds("the results are of 2 commits: 0badc0de (ets/5.2); ");
+    repository.finds("the results are of 2 commits: 00000000 (ets/5.2); ");
     fs::write(repository.path(file), "{}\n").unwrap();
     let (code, text) = repository.run(&["--check"]);
     assert!(code == 2 && text.contains(&format!("{file}: missing field `experiment`")), "{text}");
