@@ -137,6 +137,7 @@ fn bench_in_two_parts() {
 }
 
 #[test]
+#[ignore = "takes seconds: `just stress` runs it"]
 fn memtable_in_two_parts() {
     let result = two_workers(&Verb::memtable(), form);
     assert_eq!(result[0]["results"].as_array().unwrap().len(), 8 * 2);

@@ -61,6 +61,7 @@ fn completed(script: &Path, verb: &[&str], flag: &str) -> Vec<String> {
 
 /// Each value that a flag of a verb is completed to is one that the verb takes.
 #[test]
+#[ignore = "takes seconds: `just stress` runs it"]
 fn verbs_take_what_is_completed() {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("silvics.bash");
