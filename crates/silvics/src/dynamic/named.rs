@@ -228,10 +228,6 @@ macro_rules! table {
     };
 }
 
-fn builds() -> Vec<Build> {
-    crate::for_each_structure!((table))
-}
-
 impl Build {
     fn is_called(&self, name: &str) -> bool {
         match name.split_once(':') {
@@ -262,6 +258,7 @@ macro_rules! in_table {
             fn makers(build: &Build) -> Option<[Maker<$form>; 2]> {
                 build.$field
             }
+            #[inline] // compiled where it is called, as the builds of the table
             fn counted(options: &Options) -> Result<AnyOrdered<$form>, AllocError> {
                 type Counted = <$tree as crate::counts::Countable>::Counted;
                 Ok(AnyOrdered::with_ranks(<Counted as Create>::with_options(options)?))
@@ -276,6 +273,12 @@ in_table! {
 }
 
 impl<F: InTable + ?Sized> Structure<F> {
+    /// All builds. Because this is a function of a generic type, the crates that find structures by
+    /// their names compile them, and a program that names the type of its map compiles only that.
+    fn builds() -> Vec<Build> {
+        crate::for_each_structure!((table))
+    }
+
     /// Finds a structure by its name in the catalogue ([`crate::structures`]), such as `skiplist`,
     /// or the name of one of its builds, such as `edge-ext-lf:baseline`.
     pub fn named(name: &str) -> Result<Self, StructureError> {
@@ -288,7 +291,7 @@ impl<F: InTable + ?Sized> Structure<F> {
     }
 
     fn find(name: &str, scans: bool) -> Result<Self, StructureError> {
-        let all = builds();
+        let all = Self::builds();
         let mut called = all.iter().filter(|build| build.is_called(name)).peekable();
         let known = || Self::names(scans);
         if called.peek().is_none() {
@@ -306,7 +309,7 @@ impl<F: InTable + ?Sized> Structure<F> {
 
     /// The names of the structures that take keys `F`, and scan if `scans`, divided by commas.
     pub fn names(scans: bool) -> String {
-        let all = builds();
+        let all = Self::builds();
         let takes = |build: &&Build| F::makers(build).is_some() && (build.scans || !scans);
         let mut names: Vec<&str> = all.iter().filter(takes).map(|build| build.structure).collect();
         names.dedup();
