@@ -151,6 +151,7 @@
 //! | `derive` | no | `#[derive(Key)]` for structs and enums |
 //! | `serde` | no | `Serialize` and `Deserialize` of maps and sets |
 //! | `bytes` | no | keys of type `bytes::Bytes` |
+//! | `named` | no | `dynamic::Structure`: structures by their names at run time |
 //! | `lpm` | no | `Lpm`: tables of IP prefixes with longest-prefix match |
 //! | `uuid` | no | keys of type `uuid::Uuid` |
 //! | `rayon` | no | `par_iter` and `par_range` of [`Map::pin_owned`]; maps and sets `collect` parallel iterators |

@@ -9,7 +9,7 @@ use crate::map::{Entry, KeyRange, Map, Value, View};
 use std::fmt;
 
 /// A [`Map`] whose structure is chosen at run time: by its name with
-/// [`Structure::map`](super::Structure::map), or the default one, as here.
+/// [`Structure::map`](super::Structure::map) (feature `named`), or the default one, as here.
 ///
 /// It has all methods of a map: views, values of any type with destructors, batches, owned cursors,
 /// a memory limit. The methods at both ends and the ranks are capabilities that a structure may

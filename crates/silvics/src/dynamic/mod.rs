@@ -29,8 +29,9 @@
 //! # Ok::<(), silvics::AllocError>(())
 //! ```
 //!
-//! [`AnyMap`] is a [`Map`](crate::Map) over an index of any structure, and [`Structure`] finds
-//! structures by their names: an index or a map is made of it.
+//! [`AnyMap`] is a [`Map`](crate::Map) over an index of any structure. With the feature `named`,
+//! [`Structure`] finds structures by their names: an index or a map is made of it. The library then
+//! compiles every structure, which takes a minute.
 //!
 //! # Files
 //! * `mod.rs`: the trait objects, and [`AnyIndex`].
@@ -42,12 +43,14 @@
 //! that is measured should name the type of its index.
 
 mod map;
+#[cfg(feature = "named")]
 mod named;
 mod ordered;
 
 pub use map::{AnyEnds, AnyMap, AnyRanks};
-pub use named::{InTable, Structure, StructureError};
-pub use ordered::AnyOrdered;
+#[cfg(feature = "named")]
+pub use named::{Structure, StructureError};
+pub use ordered::{AnyOrdered, InTable};
 
 use crate::domain::Guard;
 use crate::encoding::IndexKey;

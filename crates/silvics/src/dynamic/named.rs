@@ -1,12 +1,12 @@
-//! Structures by their names.
+//! Structures by their names. The module compiles each build of each structure.
 
-use super::{AnyIndex, AnyMap, AnyOrdered, Points};
+use super::{AnyIndex, AnyMap, AnyOrdered, InTable, Points};
 use crate::encoding::IndexKey;
 use crate::error::AllocError;
 use crate::index::{Check, Create, Lookup, Options, OrderedEnds};
-use crate::map::key::{Form, Key};
+use crate::map::key::Key;
 use crate::map::{Map, MapIndex, Value};
-use crate::{BlockTree, Pooled, Shared, WordTree};
+use crate::{Pooled, Shared};
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -119,8 +119,8 @@ pub struct Build {
     /// The name after the colon. The first build of a structure also has the name of that alone.
     variant: &'static str,
     scans: bool,
-    words: Option<[Maker<u64>; 2]>,
-    bytes: Option<[Maker<[u8]>; 2]>,
+    pub(super) words: Option<[Maker<u64>; 2]>,
+    pub(super) bytes: Option<[Maker<[u8]>; 2]>,
 }
 
 /// `New::<I, F>::INDEX.points()` is the constructor of an index of type `I`, if its keys are `F`:
@@ -228,6 +228,10 @@ macro_rules! table {
     };
 }
 
+fn builds() -> Vec<Build> {
+    crate::for_each_structure!((table))
+}
+
 impl Build {
     fn is_called(&self, name: &str) -> bool {
         match name.split_once(':') {
@@ -237,48 +241,7 @@ impl Build {
     }
 }
 
-/// A form of keys whose constructors the table has: `u64` or `[u8]`. The trait is sealed.
-pub trait InTable: Form {
-    /// The name of the keys in an error.
-    #[doc(hidden)]
-    const KEYS: &'static str;
-    /// The constructors of a build: with pools, and with the heap of the options.
-    #[doc(hidden)]
-    fn makers(build: &Build) -> Option<[Maker<Self>; 2]>;
-    /// Makes the default index, which counts its keys.
-    #[doc(hidden)]
-    fn counted(options: &Options) -> Result<AnyOrdered<Self>, AllocError>;
-}
-
-macro_rules! in_table {
-    ($($form:ty, $tree:ty, $field:ident, $keys:literal;)*) => {$(
-        impl InTable for $form {
-            const KEYS: &'static str = $keys;
-
-            fn makers(build: &Build) -> Option<[Maker<$form>; 2]> {
-                build.$field
-            }
-            #[inline] // compiled where it is called, as the builds of the table
-            fn counted(options: &Options) -> Result<AnyOrdered<$form>, AllocError> {
-                type Counted = <$tree as crate::counts::Countable>::Counted;
-                Ok(AnyOrdered::with_ranks(<Counted as Create>::with_options(options)?))
-            }
-        }
-    )*};
-}
-
-in_table! {
-    u64, WordTree<u64>, words, "`u64`";
-    [u8], BlockTree<[u8]>, bytes, "byte strings";
-}
-
 impl<F: InTable + ?Sized> Structure<F> {
-    /// All builds. Because this is a function of a generic type, the crates that find structures by
-    /// their names compile them, and a program that names the type of its map compiles only that.
-    fn builds() -> Vec<Build> {
-        crate::for_each_structure!((table))
-    }
-
     /// Finds a structure by its name in the catalogue ([`crate::structures`]), such as `skiplist`,
     /// or the name of one of its builds, such as `edge-ext-lf:baseline`.
     pub fn named(name: &str) -> Result<Self, StructureError> {
@@ -291,7 +254,7 @@ impl<F: InTable + ?Sized> Structure<F> {
     }
 
     fn find(name: &str, scans: bool) -> Result<Self, StructureError> {
-        let all = Self::builds();
+        let all = builds();
         let mut called = all.iter().filter(|build| build.is_called(name)).peekable();
         let known = || Self::names(scans);
         if called.peek().is_none() {
@@ -309,7 +272,7 @@ impl<F: InTable + ?Sized> Structure<F> {
 
     /// The names of the structures that take keys `F`, and scan if `scans`, divided by commas.
     pub fn names(scans: bool) -> String {
-        let all = Self::builds();
+        let all = builds();
         let takes = |build: &&Build| F::makers(build).is_some() && (build.scans || !scans);
         let mut names: Vec<&str> = all.iter().filter(takes).map(|build| build.structure).collect();
         names.dedup();

@@ -1,6 +1,5 @@
 //! The index of a map whose structure is chosen at run time.
 
-use super::named::InTable;
 use super::{Bounds, Ends, Entries, Ranks, Scans};
 use crate::cursor::KeyCursor;
 use crate::domain::{Domain, Guard};
@@ -11,7 +10,9 @@ use crate::index::{
     OrderedScan,
 };
 use crate::map::MapIndex;
+use crate::map::key::Form;
 use crate::update::Update;
+use crate::{BlockTree, WordTree};
 use silvics_pool::{PoolStats, Pooled};
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -153,6 +154,43 @@ impl<K: IndexKey + ?Sized> fmt::Debug for AnyOrdered<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "AnyOrdered({} keys)", self.len())
     }
+}
+
+/// A form of keys that structures chosen at run time take: `u64` or `[u8]`. The trait is sealed.
+pub trait InTable: Form {
+    /// The name of the keys in an error.
+    #[doc(hidden)]
+    const KEYS: &'static str;
+    /// The constructors of a build: with pools, and with the heap of the options.
+    #[cfg(feature = "named")]
+    #[doc(hidden)]
+    fn makers(build: &super::named::Build) -> Option<[super::named::Maker<Self>; 2]>;
+    /// Makes the default index, which counts its keys.
+    #[doc(hidden)]
+    fn counted(options: &Options) -> Result<AnyOrdered<Self>, AllocError>;
+}
+
+macro_rules! in_table {
+    ($($form:ty, $tree:ty, $field:ident, $keys:literal;)*) => {$(
+        impl InTable for $form {
+            const KEYS: &'static str = $keys;
+
+            #[cfg(feature = "named")]
+            fn makers(build: &super::named::Build) -> Option<[super::named::Maker<$form>; 2]> {
+                build.$field
+            }
+            #[inline] // not compiled before it is called
+            fn counted(options: &Options) -> Result<AnyOrdered<$form>, AllocError> {
+                type Counted = <$tree as crate::counts::Countable>::Counted;
+                Ok(AnyOrdered::with_ranks(<Counted as Create>::with_options(options)?))
+            }
+        }
+    )*};
+}
+
+in_table! {
+    u64, WordTree<u64>, words, "`u64`";
+    [u8], BlockTree<[u8]>, bytes, "byte strings";
 }
 
 /// Makes the default index of a map with keys of this form.
