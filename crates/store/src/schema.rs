@@ -5,6 +5,7 @@ use crate::error::{Error, SchemaError};
 use crate::index::{Maker, Search};
 use crate::key::FormKind;
 use silvics::Options;
+use std::collections::HashSet;
 
 /// The most columns of a key.
 pub const KEY_COLUMNS: usize = 8;
@@ -198,9 +199,10 @@ impl Places {
     /// Places the columns one behind the other, each at its alignment.
     pub(crate) fn of(schema: &Schema) -> Result<Self, SchemaError> {
         let mut columns: Vec<Place> = Vec::new();
+        let mut names = HashSet::new();
         let mut end = 0_usize;
         for (name, kind) in &schema.columns {
-            if columns.iter().any(|column| column.name == *name) {
+            if !names.insert(name) {
                 return Err(SchemaError::Twice { kind: "column", name: name.clone() });
             }
             let start = end.next_multiple_of(kind.alignment());
