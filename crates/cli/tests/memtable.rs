@@ -47,6 +47,7 @@ fn assert_sound(row: &Value) {
 }
 
 #[test]
+#[ignore = "takes seconds: `just stress` runs it"]
 fn every_workload_runs_on_every_memtable_in_every_mode() {
     let names = [WORKLOADS.join(","), MEMTABLES.join(","), MODES.join(",")];
     let [workloads, memtables, modes] = &names;
