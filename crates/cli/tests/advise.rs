@@ -138,7 +138,8 @@ fn a_key_file_is_sampled_in_runs() {
     let workload = &advice["workload"];
     assert_eq!((&workload["key_type"], &workload["keys"]), (&"bytes".into(), &3000.into()));
     let because = advice["advice"]["because"].to_string();
-    assert!(!because.contains("rate is"), "{because}");
+    // The rate is no reason. It may be a doubt, whether the choice is fast enough.
+    assert!(!because.contains("rate is") || because.contains("may be below a half"), "{because}");
     // The fewest bytes, of the finalists that are fast enough.
     let finalists = advice["finalists"].as_array().unwrap();
     let rate = |row: &Value| row["mops"]["median"].as_f64().unwrap();
